@@ -1,0 +1,119 @@
+// What Sluice knows: servers, user mappings, tables, partitions, views, user types. A Catalog is an
+// immutable snapshot in the process's heap; a change makes a new one and commits it durably
+// (catalog/store.h), after which every backend loads it before its next statement.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catalog/builtin.h"
+#include "common/error.h"
+
+namespace sluice {
+
+using Options = std::map<std::string, std::string>;
+
+struct Server {
+  Oid oid;
+  std::string name;
+  std::string type, version;
+  std::string wrapper;  // "postgres_fdw", or "lines_fdw"
+  Options options;
+  std::string owner;
+};
+
+struct UserMapping {
+  Oid server;
+  std::string user;  // "public" for everyone
+  Options options;
+};
+
+struct ColumnInfo {
+  std::string name;
+  Oid type;
+  int32_t typmod = -1;
+  Oid collation = kInvalidOid;
+  bool not_null = false;
+  std::string default_sql;
+  Options options;
+  // The column's name on the shard.
+  const std::string& remote_name() const;
+  // Statistics, from the shards: distinct values (> 0 a count, < 0 a fraction of the rows, 0 unknown).
+  double distinct = 0;
+  double null_fraction = 0;
+  int32_t average_width_bytes = 8;
+};
+
+enum class RelationKind : uint8_t { kForeignTable, kPartitioned, kInheritsParent, kView };
+enum class PartitionStrategy : uint8_t { kNone, kHash, kList, kRange };
+
+// One partition's place. Values are literals in the key type's text format.
+struct PartitionBound {
+  bool is_default = false;
+  int modulus = 0, remainder = 0;                 // hash
+  std::vector<std::optional<std::string>> list;   // nullopt: NULL
+  struct RangeDatum { int infinite = 0; std::string value; };  // infinite: -1 MINVALUE, 1 MAXVALUE
+  std::vector<RangeDatum> from, to;
+};
+
+struct PartitionKey {
+  PartitionStrategy strategy = PartitionStrategy::kNone;
+  std::vector<std::string> expressions;  // SQL over the relation's columns: "id", "(id % 4)"
+  std::vector<Oid> types;
+};
+
+struct Relation {
+  Oid oid;
+  std::string schema, name;
+  RelationKind kind;
+  std::vector<ColumnInfo> columns;
+  std::vector<int> primary_key;  // column indexes; as on the shards
+  std::string owner;
+
+  Oid server = kInvalidOid;      // foreign table
+  Options options;               // schema_name, table_name, …
+  Oid parent = kInvalidOid;      // of a partition or an INHERITS child
+  PartitionBound bound;
+
+  PartitionKey key;              // kPartitioned
+  std::vector<Oid> children;     // partitions or INHERITS children, in creation order
+
+  std::string view_sql;          // kView
+  double row_estimate = 1000;
+
+  const std::string& remote_schema() const;  // option schema_name or the own
+  const std::string& remote_table() const;
+  int FindColumn(std::string_view column_name) const;  // -1: none
+};
+
+struct UserType {
+  TypeInfo info;
+  std::string schema, name;
+  std::vector<std::string> enum_labels;  // in order; empty: an opaque type known by name only
+};
+
+class Catalog {
+ public:
+  uint64_t generation = 0;
+  Oid next_oid = kFirstUserOid;
+  std::map<Oid, Server> servers;
+  std::vector<UserMapping> user_mappings;
+  std::map<Oid, Relation> relations;
+  std::map<Oid, UserType> types;
+  std::vector<std::string> schemas;  // "public" is always there
+  std::map<std::string, std::string> database_settings;
+
+  const Server* FindServer(std::string_view name) const;
+  const UserMapping* FindUserMapping(Oid server, std::string_view user) const;  // the user's, or public
+  const Relation* FindRelation(std::string_view schema, std::string_view name) const;
+  // Unqualified: the first schema of the path that has it.
+  const Relation* FindRelation(const std::vector<std::string>& search_path, std::string_view name) const;
+  const Relation* FindRelation(Oid oid) const;
+  // All foreign tables at or below `relation` (itself, if it is one).
+  std::vector<const Relation*> Leaves(const Relation& relation) const;
+  const TypeInfo* FindTypeByName(std::string_view schema, std::string_view name) const;
+};
+
+}  // namespace sluice

@@ -1,0 +1,74 @@
+// Runs a plan in a backend: starts streams and workers, hands out batches, cleans up.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "optimizer/plan.h"
+#include "shm/stream.h"
+#include "types/column.h"
+#include "types/kernel.h"
+
+namespace sluice {
+
+// What a plan needs of the world; given by the session (postmaster/), so that the executor knows neither
+// catalog nor settings files.
+struct ExecutorContext {
+  Arena* shared_arena;             // the query's, in shared memory; the plan lies there too
+  const SessionSettings* settings;
+  int64_t work_mem_bytes = 64 << 20;
+  uint32_t chunks_per_stream = 8;
+  std::string_view temp_directory;  // for spilling
+  uint64_t pin = 0;                 // the session's pinned connections (in a transaction), or 0
+  std::string_view query_text;
+  bool instrument = false;          // EXPLAIN ANALYZE: time every node
+  // Bound parameters, one one-row column each.
+  std::span<const Column> params;
+  // How to reach a server, with the session's role and settings; results live in shared_arena.
+  std::function<const ConnectionSpec*(Oid server)> connect;
+  // Rows of a virtual table: calls `row` with text values (nullopt = NULL), one a column of the table.
+  std::function<void(std::string_view name,
+                     const std::function<void(std::span<const std::optional<std::string>>)>& row)>
+      scan_virtual;
+};
+
+// What EXPLAIN ANALYZE shows of a node, summed over participants.
+struct NodeStatistics {
+  uint64_t loops = 0, rows = 0, batches = 0;
+  int64_t startup_us = 0, total_us = 0;
+  uint64_t memory_bytes_max = 0, spilled_bytes = 0;
+};
+
+class Executor {
+ public:
+  Executor(const PlannedStatement& statement, const ExecutorContext& context);
+  // Stops what still runs: cancels remote statements, waits for workers and for the io worker's release.
+  ~Executor();
+
+  // The next batch, or rows == 0 at the end. Valid until the next call. Throws QueryError.
+  void Next(Batch* batch);
+
+  // pass_through plans: the next slice of DataRow (or oversized) messages, or false at the end; the caller
+  // writes the bytes to the client and then calls ReleaseSlice.
+  bool NextSlice(Slice* slice);
+
+  // For EXPLAIN ANALYZE, after the end.
+  NodeStatistics Statistics(int32_t node_id) const;
+  // Streams of the statement, with the plan node each belongs to; for EXPLAIN's per-shard lines.
+  struct StreamInfo { int32_t node_id; const Stream* stream; };
+  std::vector<StreamInfo> Streams() const;
+  // Slices and rows claimed: [participant][stream index] of an Append node.
+  struct ClaimCount { uint64_t slices, rows; };
+  std::vector<std::vector<ClaimCount>> Claims(int32_t append_node_id) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The main function of a parallel worker process: waits for assignments, runs them, until terminated.
+[[noreturn]] void ParallelWorkerMain();
+
+}  // namespace sluice

@@ -1,0 +1,56 @@
+// The shape of every executor node: constructor, Next, Rescan, destructor. A plan is const; what changes
+// while it runs is in the node, process-local, or in NodeShared, shared by a query's participants.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "executor/executor.h"
+#include "optimizer/plan.h"
+#include "shm/parallel_query.h"
+#include "types/column.h"
+
+namespace sluice {
+
+// What the nodes of one process running one statement share.
+struct ExecutionState {
+  const PlannedStatement* statement;
+  const ExecutorContext* context;   // in workers: a copy without the callbacks
+  ParallelQuery* parallel = nullptr;  // inside a Gather
+  uint32_t participant = 0;           // 0 = leader
+  uint32_t participants_max = 1;
+  // Shared state of parallel-aware nodes, by node id; made by the leader before workers start
+  // (PrepareShared below), null where a node has none.
+  void** shared_states = nullptr;
+  std::span<Column> exec_params;      // results of init plans, by param number; evaluated before use
+  std::vector<NodeStatistics>* statistics;
+};
+
+class Node {
+ public:
+  explicit Node(const Plan& plan, ExecutionState& state) : plan_(plan), state_(state) {}
+  virtual ~Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // The next batch; rows == 0 means the end. The batch's columns are valid until the next call of Next
+  // or Rescan on this node. (Counts and times around NextBatch.)
+  void Next(Batch* batch);
+  // Start over. Nodes over streams buffer what they need for it, or are wrapped in a Materialize.
+  virtual void Rescan() = 0;
+
+ protected:
+  virtual void NextBatch(Batch* batch) = 0;
+  NodeStatistics& Statistics() { return (*state_.statistics)[plan_.id]; }
+
+  const Plan& plan_;
+  ExecutionState& state_;
+};
+
+std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state);
+
+// Leader, before launching workers: makes the shared state of `plan`'s parallel-aware nodes in the query's
+// arena. One function a node kind that has such state, called by executor/gather.cc.
+void PrepareShared(const Plan& plan, ExecutionState& state);
+
+}  // namespace sluice

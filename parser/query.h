@@ -1,0 +1,181 @@
+// The analysed query: names and types resolved. Plain data in one arena, no virtual functions, so that
+// the optimizer can copy expressions into shared memory and workers can read them in place.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "types/oid.h"
+
+namespace sluice {
+
+struct Relation;  // catalog/catalog.h
+struct Query;
+
+enum class ExprKind : uint8_t {
+  kConst,        // value / is_null
+  kColumn,       // in a Query: rel = index into Query::rels, column = its column from 0, levels_up
+                 // in a Plan: rel = kInput (or kOuter / kInner for joins), column = output column there
+  kParam,        // $1 is param 0
+  kExecParam,    // a plan's own parameter: the result of init plan `param`
+  kCall,         // function or operator: `function`; `oper` if written as an operator
+  kAggregate,    // function, args, distinct, filter, order_by; star for count(*)
+  kWindow,       // only recognised: no node computes it yet
+  kAnd, kOr, kNot,
+  kIsNull, kIsNotNull,                     // args[0]
+  kIsTrue, kIsNotTrue, kIsFalse, kIsNotFalse, kIsUnknown, kIsNotUnknown,
+  kIsDistinct, kIsNotDistinct,             // args[0], args[1]; function = the equality operator's
+  kCase,         // args: [when1, then1, when2, then2, …, else] (else always there, maybe a NULL const);
+                 // CASE x WHEN … is rewritten to x = … conditions by analysis
+  kCoalesce,
+  kGreatest, kLeast,
+  kNullIf,       // args[0], args[1]; function = the equality operator's
+  kRelabel,      // binary-coercible cast: the same bytes under another type
+  kCoerceViaIo,  // text output of args[0] → input function of `type`
+  kArrayCoerce,  // element by element; function = the element cast or 0
+  kAnyOf,        // args[0] op ANY (args[1] array); function = op's
+  kAllOf,
+  kArray,        // ARRAY[…]
+  kRow,          // only recognised
+  kSubquery,     // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
+  kSqlValue,     // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
+};
+
+inline constexpr int kInput = -1, kOuter = -1, kInner = -2;
+
+enum class SublinkKind : uint8_t { kExists, kAny, kAll, kScalar, kArray };
+
+struct Expr;
+
+struct SortKey {
+  const Expr* expr;    // in Query::order_by: nullptr, see `target`
+  int target;          // index into Query::targets (Query) or output column (Plan); -1 if `expr` is used
+  Oid less_operator;   // the ordering operator (pg_operator oid): < for ASC, > for DESC
+  bool descending;
+  bool nulls_first;
+  Oid collation;
+};
+
+struct Expr {
+  ExprKind kind;
+  Oid type = kInvalidOid;
+  int32_t typmod = -1;
+  Oid collation = kInvalidOid;
+  int location = -1;  // byte offset in the query text, -1 unknown
+
+  // kConst. The value is in the binary wire format (HasBinaryCodec) or else in text format.
+  bool is_null = false;
+  std::string_view value = {};
+
+  // kColumn
+  int rel = 0;
+  int column = 0;
+  int levels_up = 0;  // 0: this query; 1: the enclosing one (correlated); …
+
+  int param = 0;  // kParam, kExecParam, kSqlValue
+
+  Oid function = kInvalidOid;  // pg_proc oid
+  Oid oper = kInvalidOid;      // pg_operator oid
+  Oid input_collation = kInvalidOid;
+  bool explicit_cast = false;  // kCall, kRelabel, kCoerceViaIo: written (or implied) as a cast to type/typmod
+  bool variadic = false;
+
+  // kAggregate
+  bool star = false;
+  bool distinct = false;
+  const Expr* filter = nullptr;
+  std::span<const SortKey> order_by = {};
+  int aggregate_levels_up = 0;
+
+  SublinkKind sublink = SublinkKind::kScalar;
+  const Query* subquery = nullptr;
+  // For kAny/kAll sublinks: args[i] is the left side; the comparison functions are here.
+  std::span<const Oid> sublink_operators = {};  // pg_operator oids, one a subquery column
+
+  std::span<const Expr* const> args = {};
+};
+
+enum class JoinType : uint8_t { kInner, kLeft, kRight, kFull, kSemi, kAnti };
+
+// FROM as a tree: leaves are rels; a comma is an inner join without condition.
+struct JoinTree {
+  bool is_leaf;
+  int rel;  // leaf
+  JoinType type = JoinType::kInner;
+  const JoinTree* left = nullptr;
+  const JoinTree* right = nullptr;
+  const Expr* on = nullptr;   // may be null
+  bool lateral = false;       // the right side refers to the left
+};
+
+enum class RelKind : uint8_t { kTable, kSubquery, kValues, kFunction, kCte, kVirtual };
+
+struct QueryColumn {
+  std::string_view name;
+  Oid type;
+  int32_t typmod;
+  Oid collation;
+};
+
+struct QueryRel {
+  RelKind kind;
+  std::string_view alias;
+  std::span<const QueryColumn> columns;
+  // kTable: what the catalog knows; `only`: FROM ONLY. kVirtual: a system view by name.
+  const Relation* table = nullptr;
+  bool only = false;
+  std::string_view virtual_name = {};
+  const Query* subquery = nullptr;                              // kSubquery
+  std::span<const std::span<const Expr* const>> values = {};    // kValues
+  const Expr* function = nullptr;                               // kFunction (set-returning)
+  bool ordinality = false;
+  int cte = -1;       // kCte: index into ctes of the query `cte_levels_up` above
+  int cte_levels_up = 0;
+  bool lateral = false;
+};
+
+struct Target {
+  const Expr* expr;
+  std::string_view name;
+  bool junk;  // sorted or grouped by, but not output
+};
+
+enum class SetOpKind : uint8_t { kUnion, kIntersect, kExcept };
+
+struct SetOpTree {
+  const Query* leaf = nullptr;  // or:
+  SetOpKind kind = SetOpKind::kUnion;
+  bool all = false;
+  const SetOpTree* left = nullptr;
+  const SetOpTree* right = nullptr;
+};
+
+struct Cte {
+  std::string_view name;
+  const Query* query;
+  bool recursive;
+  bool materialized;       // MATERIALIZED written, or referenced more than once
+  int references;
+};
+
+struct Query {
+  std::span<const QueryRel> rels = {};
+  const JoinTree* from = nullptr;  // nullptr: no FROM (one empty row)
+  const Expr* where = nullptr;
+  std::span<const Target> targets = {};
+  bool has_aggregates = false;     // in targets, having or order by; or group by present
+  std::span<const int> group_by = {};   // indexes into targets
+  const Expr* having = nullptr;
+  bool distinct = false;
+  std::span<const int> distinct_on = {};  // indexes into targets
+  std::span<const SortKey> order_by = {};
+  const Expr* limit = nullptr;     // int8; evaluated once
+  const Expr* offset = nullptr;
+  bool with_ties = false;
+  const SetOpTree* set_op = nullptr;  // then targets are columns of the whole (kColumn, rel -1)
+  std::span<const Cte> ctes = {};
+  bool has_sublinks = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,113 @@
+// One slot for every process that may exist: the postmaster's view of its children, the rows of
+// pg_stat_activity, the latch of each, and the flags by which one process asks another to stop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "common/error.h"
+#include "shm/latch.h"
+
+namespace sluice {
+
+// X(enumerator, backend_type)
+#define SLUICE_PROCESS_KINDS(X)          \
+  X(kUnused, "")                         \
+  X(kPostmaster, "postmaster")           \
+  X(kIoWorker, "io worker")              \
+  X(kParallelWorker, "parallel worker")  \
+  X(kClientBackend, "client backend")    \
+  X(kViewWorker, "view worker")
+
+enum class ProcessKind : uint32_t {
+#define X(enumerator, name) enumerator,
+  SLUICE_PROCESS_KINDS(X)
+#undef X
+};
+const char* NameOf(ProcessKind kind);
+
+enum class ActivityState : uint32_t {
+  kNone, kIdle, kActive, kIdleInTransaction, kIdleInFailedTransaction
+};
+
+using ProcNumber = uint32_t;
+inline constexpr ProcNumber kNoProc = ~ProcNumber{0};
+
+struct ParallelQuery;  // shm/parallel_query.h
+
+struct alignas(64) ProcSlot {
+  Latch latch;
+
+  // P1: kind and pid are stored by the postmaster (at fork, at reap) and read by anyone.
+  std::atomic<ProcessKind> kind;
+  std::atomic<int32_t> pid;
+  // P2: requests to this process: stored by any process, followed by SetLatch; consumed by the owner in
+  // CheckForInterrupts().
+  std::atomic<uint32_t> cancel_requested;     // 57014; `statement` it is for is the running one
+  std::atomic<uint32_t> terminate_requested;  // 57P01
+  std::atomic<uint32_t> reload_requested;     // SIGHUP
+  std::atomic<int32_t> cancel_key;            // second half of BackendKeyData
+  // P3: parallel workers: a backend hands over work by compare-and-swap from null, then SetLatch;
+  // the worker stores null when it has let go of everything in it.
+  std::atomic<ParallelQuery*> assignment;
+
+  // P4: written by the owner only; read by pg_stat_activity under the seqlock `activity_version`
+  // (odd while being written).
+  std::atomic<uint32_t> activity_version;
+  std::atomic<WaitEvent> wait_event;
+  ActivityState state;
+  int64_t backend_start;  // µs since 2000-01-01 UTC, as all times here; 0 = none
+  int64_t xact_start, query_start, state_change;
+  uint64_t query_id;
+  ProcNumber leader;  // of a parallel worker at work
+  int32_t client_port;  // -1: unix socket
+  char client_addr[46];
+  char user[64], database[64], application_name[64];
+  char query[1024];  // cut at track_activity_query_size
+};
+
+struct ProcessTable {
+  uint32_t count;
+  ProcSlot* slots;  // [0] postmaster, [1] io worker, then parallel workers, then backends, view worker
+  uint32_t first_parallel_worker, parallel_workers;
+  uint32_t first_backend, backends;
+};
+
+inline constexpr ProcNumber kPostmasterProc = 0;
+inline constexpr ProcNumber kIoWorkerProc = 1;
+
+// This process's own slot; set once after fork (AttachProcess), null in unit tests without a table.
+extern ProcSlot* my_proc;
+extern ProcNumber my_proc_number;
+void AttachProcess(ProcNumber number);
+
+// Copies of a slot's activity that belong together.
+struct ActivityRow {
+  int32_t pid;
+  ProcessKind kind;
+  ActivityState state;
+  WaitEvent wait_event;
+  int64_t backend_start, xact_start, query_start, state_change;
+  ProcNumber leader;
+  int32_t client_port;
+  char client_addr[46];
+  char user[64], database[64], application_name[64];
+  char query[1024];
+};
+bool ReadActivity(const ProcSlot& slot, ActivityRow* row);  // false: unused
+// Writers (owner only): begin/end bracket changes of the P4 fields.
+void BeginActivityWrite();
+void EndActivityWrite();
+
+// Throws 57014 / 57P01 in a process that serves a query when it was asked to stop, a statement timeout
+// has passed (57014 with its own message), or the client is gone. Cheap: two relaxed loads. Called in
+// every loop that may be long, and after every wake-up.
+void CheckForInterrupts();
+// While > 0 CheckForInterrupts does nothing (cleaning up).
+extern int interrupt_holdoff_count;
+// µs of CLOCK_MONOTONIC at which the running statement times out, 0 = never; process-local.
+extern int64_t statement_deadline_us;
+
+}  // namespace sluice

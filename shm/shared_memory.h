@@ -1,0 +1,55 @@
+// The map of everything that processes share. One sparse memfd, mapped by the postmaster before the
+// first fork and inherited at the same address by every child, so raw pointers into it are valid
+// everywhere. Sizes are computed, then allocated once, then initialised (CreateSharedMemory).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "common/error.h"
+#include "shm/chunk_pool.h"
+#include "shm/process_table.h"
+#include "shm/query_arena.h"
+#include "shm/stream.h"
+
+namespace sluice {
+
+struct SharedMemoryConfig {
+  uint32_t chunk_size_bytes = 128 * 1024;
+  uint64_t chunk_pool_bytes = 256ull << 20;
+  uint64_t sparse_bytes = 64ull << 30;  // reserved address range; memory only where touched
+  uint32_t max_connections = 100;
+  uint32_t max_parallel_workers = 8;
+  uint32_t request_ring_size = 4096;
+};
+
+struct RequestRing {
+  struct Cell { std::atomic<uint64_t> sequence; Request request; };
+  uint64_t mask;
+  Cell* cells;
+  alignas(64) std::atomic<uint64_t> push_at;
+  alignas(64) std::atomic<uint64_t> pop_at;
+};
+
+struct SharedMemory {
+  uint64_t total_bytes;
+  SharedMemoryConfig config;
+  ProcessTable processes;
+  ChunkPool chunks;
+  ExtentMap extents;
+  RequestRing requests;
+  // M1: raised (release) by whoever commits a catalog change; backends compare and load again.
+  std::atomic<uint64_t> catalog_generation;
+  std::atomic<uint64_t> next_query_id;
+  std::atomic<uint64_t> next_pin;
+  std::atomic<uint32_t> io_uses_epoll;  // set by the io worker: shown in `sluice status`
+  std::atomic<uint32_t> shards_connections;  // statistics: open connections of the io worker
+};
+
+extern SharedMemory* shared_memory;  // process-local pointer, the same value in every child
+
+// Makes a new memfd and maps it; sets shared_memory. The previous one, if any, is unmapped (crash restart).
+Status CreateSharedMemory(const SharedMemoryConfig& config);
+void DestroySharedMemory();
+
+}  // namespace sluice
