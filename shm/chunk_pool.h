@@ -18,7 +18,7 @@ struct alignas(64) ChunkHeader {
   // to leave (acq_rel) returns it; so all reads of its bytes happen before its next use.
   std::atomic<uint32_t> references;
   ChunkId next_free;  // guarded by the free list
-  Stream* owner;      // whose quota it counts against; set by the producer at Acquire
+  Stream* owner;      // whose quota it counts against (null: nobody's); set by the producer at Acquire
 };
 
 struct ChunkPool {
@@ -39,8 +39,8 @@ void Unreserve(ChunkPool* pool, uint32_t chunks);
 // Needs a reservation with room. The chunk comes with one reference, the producer's.
 ChunkId AcquireChunk(ChunkPool* pool, Stream* owner);
 void AddReference(ChunkPool* pool, ChunkId chunk);
-// Drops one; the last returns the chunk to the list and to its owner's quota, and wakes a producer
-// that was held back by that quota (see Stream::chunks_in_use).
+// Drops one; the last returns the chunk to the list, then to its owner's quota, and wakes the producer
+// (Stream::producer) if that quota held it back (see Stream::chunks_in_use).
 void DropReference(ChunkPool* pool, ChunkId chunk);
 
 inline char* ChunkData(const ChunkPool& pool, ChunkId chunk) {

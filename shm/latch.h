@@ -2,7 +2,7 @@
 //
 // The only correct loop (Postgres's latch.h):
 //     for (;;) {
-//       ResetLatch(); 
+//       ResetLatch();
 //       if (there is work) { do it; continue; }
 //       WaitLatch(…);
 //     }
@@ -28,9 +28,16 @@ struct Latch {
   int event_fd;  // made by the postmaster before the first fork, so every child has it
 };
 
-void InitLatch(Latch* latch);  // postmaster only
-void SetLatch(Latch* latch);   // any process; async-signal-safe; never blocks
-void ResetLatch(Latch* latch); // owner only
+void InitLatch(Latch* latch);     // postmaster only
+void DestroyLatch(Latch* latch);  // postmaster only
+void SetLatch(Latch* latch);      // any process; async-signal-safe; never blocks
+void ResetLatch(Latch* latch);    // owner only
+
+// For the io worker, which sleeps in its ring (or epoll) with `event_fd` polled there instead of in
+// WaitLatch. BeginSleep returns false if the latch is set already: then do not sleep. After it returned
+// true, EndSleep must follow the sleep; it also empties the eventfd.
+bool BeginSleep(Latch* latch);
+void EndSleep(Latch* latch);
 
 // Sleeps until the latch is set, one of `fds` is ready (revents filled), or `timeout_ms` (-1: none) has
 // passed. Shows `event` in this process's row of pg_stat_activity meanwhile. Signals do not wake it

@@ -79,9 +79,13 @@ inline constexpr ProcNumber kPostmasterProc = 0;
 inline constexpr ProcNumber kIoWorkerProc = 1;
 
 // This process's own slot; set once after fork (AttachProcess), null in unit tests without a table.
-extern ProcSlot* my_proc;
-extern ProcNumber my_proc_number;
+// (One a thread only for the tests, where threads play processes.)
+extern constinit thread_local ProcSlot* my_proc;
+extern constinit thread_local ProcNumber my_proc_number;
 void AttachProcess(ProcNumber number);
+// Postmaster, before it forks the child for a slot: clears what the last process there left behind. (The
+// child must not clear requests itself: one may have been made since the fork.)
+void PrepareSlot(ProcSlot* slot, ProcessKind kind);
 
 // Copies of a slot's activity that belong together.
 struct ActivityRow {
@@ -105,9 +109,21 @@ void EndActivityWrite();
 // has passed (57014 with its own message), or the client is gone. Cheap: two relaxed loads. Called in
 // every loop that may be long, and after every wake-up.
 void CheckForInterrupts();
+// Sleeps until this process's latch is set, the running statement times out or the client goes away;
+// then CheckForInterrupts. The wait of every loop that serves a query (see latch.h for the loop).
+void WaitInterruptibly(WaitEvent event);
 // While > 0 CheckForInterrupts does nothing (cleaning up).
-extern int interrupt_holdoff_count;
+extern constinit thread_local int interrupt_holdoff_count;
+class HoldInterrupts {
+ public:
+  HoldInterrupts() { interrupt_holdoff_count++; }
+  ~HoldInterrupts() { interrupt_holdoff_count--; }
+};
 // µs of CLOCK_MONOTONIC at which the running statement times out, 0 = never; process-local.
 extern int64_t statement_deadline_us;
+// The client's socket, watched for its end while a statement runs; -1 = none; process-local.
+extern int client_socket;
+// µs of CLOCK_MONOTONIC.
+int64_t MonotonicUs();
 
 }  // namespace sluice

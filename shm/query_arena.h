@@ -17,11 +17,19 @@ inline constexpr size_t kExtentBytes = 256 * 1024;
 struct ExtentMap {
   char* base;
   uint32_t extent_count;
+  // E1: 0 free, 1 held: taken by exchange (acquire), given back by store (release). Guards the fields
+  // below but `used_bytes`.
   std::atomic<uint32_t> lock;
-  uint32_t next_search;
-  uint64_t* used;        // bit a extent
+  uint32_t next_search;  // where the last search ended
+  uint64_t* used;        // bit an extent
+  // Free extents that still have their memory: a few are kept, so that small queries one after the other
+  // do not pay for allocating and punching.
+  uint64_t* warm;
+  uint32_t warm_count;
+  // E2: statistics only (relaxed).
   std::atomic<uint64_t> used_bytes;
 };
+inline constexpr uint32_t kWarmExtentsMax = 64;
 
 // Throws 53200 where none is left. `size_bytes` is rounded up to extents.
 char* AllocateExtents(size_t size_bytes);

@@ -18,15 +18,16 @@ enum class SliceKind : uint8_t {
   kLines,      // bytes of the line framing, whole lines
   kBatch,      // a columnar batch (executor/batch_chunk.h)
   kDescription,  // ParameterDescription and RowDescription (or NoData) messages, whole
-  kOversized,  // one row larger than a chunk: `data` points at a whole message in the sparse range,
-               // released by ReleaseSlice
+  kOversized,  // one row larger than a chunk: `data` is a whole message in a range of its own from
+               // AllocateExtents(size_bytes), freed by ReleaseSlice. It may carry a reference to an
+               // (otherwise unused) chunk, so that it counts against its stream's quota
   kEnd,        // the stream has ended; Stream::state tells how. The last slice of every stream
 };
 
 struct Slice {
   SliceKind kind;
   uint16_t stream;   // index into StreamGroup::streams
-  ChunkId chunk;     // kNoChunk for kOversized and kEnd
+  ChunkId chunk;     // kNoChunk for kEnd and a kOversized that holds none
   const char* data;
   uint64_t size_bytes;
   uint32_t rows;     // exact number of rows in it
@@ -56,6 +57,10 @@ struct ReadyQueue {
   // Participants (backend = 0, then workers): stored before they first wait.
   std::atomic<ProcNumber> participants[kParticipantsMax];
 };
+
+// Slices that a stream with this quota can have in a queue at once: those of its chunks, a description
+// and its kEnd.
+constexpr uint32_t SlicesMax(uint32_t chunk_quota) { return chunk_quota * kSlicesPerChunkMax + 2; }
 
 // Room for `slices_max` (rounded up to a power of two) in `arena` (shared memory).
 ReadyQueue* MakeReadyQueue(Arena* arena, uint32_t slices_max, uint32_t streams);
@@ -87,13 +92,18 @@ class ChunkConsumer {
   // Announces that this participant is about to sleep; TryClaim again after it, then WaitLatch.
   void PrepareToWait();
   void CancelWait();
-  // TryClaim with the wait loop around it (CheckForInterrupts at each wake-up).
+  // TryClaim with the wait loop around it (CheckForInterrupts at each wake-up). False: done.
   bool ClaimOrWait(Slice* slice, WaitEvent event);
 
  private:
   ReadyQueue* queue_;
   uint32_t participant_;
 };
+
+// Consumers stop claiming; those who sleep are woken. What is in the queue stays there (DrainQueue).
+void AbandonQueue(ReadyQueue* queue);
+// Takes and releases everything in it, abandoned or not.
+void DrainQueue(ReadyQueue* queue);
 
 // Gives back what a slice holds (its chunk reference or its sparse range).
 void ReleaseSlice(const Slice& slice);

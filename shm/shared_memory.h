@@ -24,11 +24,14 @@ struct SharedMemoryConfig {
 };
 
 struct RequestRing {
-  struct Cell { std::atomic<uint64_t> sequence; Request request; };
+  struct Cell {
+    std::atomic<uint64_t> sequence;  // R1: as ReadyQueue's Q1
+    Request request;
+  };
   uint64_t mask;
   Cell* cells;
-  alignas(64) std::atomic<uint64_t> push_at;
-  alignas(64) std::atomic<uint64_t> pop_at;
+  alignas(64) std::atomic<uint64_t> push_at;  // R2: by any process, compare-and-swap
+  alignas(64) std::atomic<uint64_t> pop_at;   // R3: by the io worker only
 };
 
 struct SharedMemory {
@@ -40,11 +43,15 @@ struct SharedMemory {
   RequestRing requests;
   // M1: raised (release) by whoever commits a catalog change; backends compare and load again.
   std::atomic<uint64_t> catalog_generation;
+  // M2: counters from 1; relaxed: only that they differ matters.
   std::atomic<uint64_t> next_query_id;
   std::atomic<uint64_t> next_pin;
   std::atomic<uint32_t> io_uses_epoll;  // set by the io worker: shown in `sluice status`
   std::atomic<uint32_t> shards_connections;  // statistics: open connections of the io worker
 };
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<void*>::is_always_lock_free);
+static_assert(sizeof(ChunkHeader) == 64 && alignof(ProcSlot) == 64);
 
 extern SharedMemory* shared_memory;  // process-local pointer, the same value in every child
 

@@ -70,6 +70,10 @@ struct Stream {
   uint32_t chunk_quota;    // ≥ 2; reserved at admission
   ReadyQueue* output;      // one for all streams of an Append, or one each for an ordered merge
   ReadyQueue* input;       // kCopyIn: rows of CopyData payload; its kEnd ends the COPY
+  // Who fills chunks on this stream's quota, to be woken when one of them returns: the io worker, or
+  // for a kCopyIn's input and for streams inside the server (local children, workers' results) a backend
+  // or worker.
+  ProcNumber producer = kIoWorkerProc;
   uint64_t pin;            // 0, or the session's pin: use (and keep) that pin's connection to this pool
   int64_t silence_timeout_us;  // error if the shard sends nothing for so long while unthrottled; 0 never
 
@@ -109,6 +113,9 @@ struct StreamGroup {
   bool snapshot_first;
   int64_t admission_timeout_us;  // 53300 on every stream when it passes; 0 = none
   uint32_t extra_chunks;         // reserved beyond the streams' quotas: local producers, see executor
+  // G3: what TryReserveGroup promised; stored by the io worker before kAdmitted. It is given back by the
+  // backend in CloseStreams, after the last slice was released: chunks may be in use until then.
+  uint32_t reserved_chunks;
   std::atomic<GroupState> state;      // G1
   std::atomic<uint32_t> close_wanted; // G2: set by the backend with kClose
 };
@@ -130,11 +137,17 @@ struct Request {
   uint64_t pool_key_hash;
 };
 
+// Io worker, at admission: promises the chunks of all the group's quotas and its extra_chunks, or nothing.
+// Not to be unreserved by the io worker (see G3).
+bool TryReserveGroup(StreamGroup* group);
+
 // Wakes the io worker. Waits (briefly) if the ring is full.
 void SubmitRequest(const Request& request);
 bool TakeRequest(Request* request);  // io worker only
 
-// Backend helpers. Open: submits and returns at once. Close: cancels, waits for kClosed.
+// Backend helpers. Open: submits and returns at once. Close: cancels, waits for kClosed, releases the
+// slices that nobody claimed and gives back the reservation. No other participant may still use the group's
+// queues then. Close of a group that was never opened does nothing.
 void OpenStreams(StreamGroup* group);
 void CloseStreams(StreamGroup* group);
 
