@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct ProcInfo {
   Oid variadic;         // element type or 0
   uint16_t default_count;
   std::span<const Oid> args;
+  char aggregate_kind = '-';       // of prokind a: n normal, o ordered-set, h hypothetical-set
+  uint16_t direct_arg_count = 0;   // of ordered-set aggregates
 };
 
 struct OperatorInfo {
@@ -66,11 +69,22 @@ std::span<const ProcInfo* const> FindProcs(std::string_view name);
 const OperatorInfo* FindOperator(Oid oid);
 std::span<const OperatorInfo* const> FindOperators(std::string_view name);
 const CastInfo* FindCast(Oid source, Oid target);
-// The default btree operators of a type: <, =, > (pg_operator oids); 0 where it has none.
+// The default btree operators of a type: <, =, > (pg_operator oids); 0 where it has none. Those of
+// the type it is binary-coercible to for varchar, of anyarray for arrays of ordered elements, of anyenum, …
 struct OrderOperators { Oid less, equal, greater; };
 OrderOperators FindOrderOperators(Oid type);
 
-// Postgres's format_type(): "character varying(10)", "integer[]", …
+// Postgres's format_type(type, typmod), as SQL that means exactly that type: "character varying(10)",
+// "integer[]", … Without a typmod char(n)'s type is "bpchar" ("character" would mean character(1)).
 std::string FormatType(Oid type, int32_t typmod = -1);
+// Postgres's format_type(type, NULL), as messages show types: "character" for bpchar.
+std::string FormatTypeName(Oid type);
+
+// A type that is not Postgres's own, under Sluice's oid. Each process registers what its Catalog has; a
+// later registration of the same oid replaces the earlier one. Copies the strings.
+void RegisterUserType(const TypeInfo& info);
+
+// Whether quote_ident() quotes the word for being one of the grammar's.
+bool IsKeyword(std::string_view word);
 
 }  // namespace sluice
