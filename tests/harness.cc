@@ -1,0 +1,245 @@
+#include "tests/harness.h"
+
+#include <arpa/inet.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+
+#include "common/fd.h"
+
+namespace sluice::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+Answer ToAnswer(PGresult* raw) {
+  std::unique_ptr<PGresult, void (*)(PGresult*)> result(raw, PQclear);
+  Answer answer;
+  ExecStatusType status = PQresultStatus(raw);
+  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_EMPTY_QUERY) {
+    const char* state = PQresultErrorField(raw, PG_DIAG_SQLSTATE);
+    const char* message = PQresultErrorField(raw, PG_DIAG_MESSAGE_PRIMARY);
+    const char* position = PQresultErrorField(raw, PG_DIAG_STATEMENT_POSITION);
+    answer.sqlstate = state != nullptr ? state : "lost connection";
+    answer.message = message != nullptr ? message : PQresultErrorMessage(raw);
+    answer.position = position != nullptr ? position : "";
+    return answer;
+  }
+  answer.command_tag = PQcmdStatus(raw);
+  for (int column = 0; column < PQnfields(raw); column++) {
+    answer.names.push_back(PQfname(raw, column));
+    answer.types.push_back(PQftype(raw, column));
+    answer.modifiers.push_back(PQfmod(raw, column));
+  }
+  for (int row = 0; row < PQntuples(raw); row++) {
+    auto& values = answer.rows.emplace_back();
+    for (int column = 0; column < PQnfields(raw); column++) {
+      if (PQgetisnull(raw, row, column))
+        values.push_back(std::nullopt);
+      else
+        values.push_back(
+            std::string(PQgetvalue(raw, row, column), PQgetlength(raw, row, column)));
+    }
+  }
+  return answer;
+}
+
+std::string Printable(const std::string& bytes) {
+  std::string text;
+  for (unsigned char c : bytes)
+    if (c >= 0x20 && c != 0x7f)
+      text += static_cast<char>(c);
+    else
+      text += fmt::format("\\x{:02x}", c);
+  return text;
+}
+
+int RunProgram(const std::vector<std::string>& command, bool as_owner) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    if (as_owner && geteuid() == 0) {
+      const passwd* user = getpwnam("postgres");
+      if (user == nullptr || initgroups(user->pw_name, user->pw_gid) != 0 ||
+          setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)
+        _exit(126);
+    }
+    std::vector<char*> argv;
+    for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+}  // namespace
+
+std::string Answer::Text(bool ordered) const {
+  if (!sqlstate.empty()) return "ERROR " + sqlstate + "\n";
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    std::string line;
+    for (const auto& value : row) line += (value ? "[" + Printable(*value) + "]" : "NULL") + " ";
+    lines.push_back(line);
+  }
+  if (!ordered) std::sort(lines.begin(), lines.end());
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+Client::Client(const std::string& conninfo) : connection_(PQconnectdb(conninfo.c_str()), PQfinish) {
+  PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
+}
+
+Answer Client::Query(const std::string& sql) { return ToAnswer(PQexec(raw(), sql.c_str())); }
+
+Answer Client::QueryParams(const std::string& sql,
+                           const std::vector<std::optional<std::string>>& params, bool binary) {
+  std::vector<const char*> values;
+  for (const auto& param : params) values.push_back(param ? param->c_str() : nullptr);
+  return ToAnswer(PQexecParams(raw(), sql.c_str(), static_cast<int>(values.size()), nullptr,
+                               values.data(), nullptr, nullptr, binary ? 1 : 0));
+}
+
+Answer Client::Must(const std::string& sql) {
+  Answer answer = Query(sql);
+  if (!answer.sqlstate.empty())
+    throw std::runtime_error(fmt::format("{}: {} {}", sql, answer.sqlstate, answer.message));
+  return answer;
+}
+
+std::string Client::Value(const std::string& sql) {
+  Answer answer = Must(sql);
+  if (answer.rows.size() != 1 || answer.rows[0].size() != 1)
+    throw std::runtime_error(sql + ": not one value");
+  return answer.rows[0][0].value_or("NULL");
+}
+
+int FreePorts(int count) {
+  std::mt19937 random(static_cast<unsigned>(getpid()) * 7919u + static_cast<unsigned>(time(nullptr)));
+  for (int attempt = 0; attempt < 200; attempt++) {
+    int first = 20000 + static_cast<int>(random() % 12000);
+    bool all_free = true;
+    for (int port = first; all_free && port < first + count; port++) {
+      UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      all_free = bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    }
+    if (all_free) return first;
+  }
+  throw std::runtime_error("no free ports on loopback");
+}
+
+Cluster::Cluster(const Options& options) : options_(options) {
+  char name[] = "/tmp/sluice-test-XXXXXX";
+  if (mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
+  directory_ = name;
+  port_ = FreePorts(options.shards + 8);
+  shard_port_ = port_ + 8;
+  std::vector<std::string> command{SluiceBinary(),        "cluster",
+                                   "up",                  "--dir",
+                                   directory_,            "--shards",
+                                   std::to_string(options.shards), "--port",
+                                   std::to_string(port_), "--shard-port",
+                                   std::to_string(shard_port_)};
+  for (const auto& line : options.settings) command.insert(command.end(), {"--set", line});
+  for (const auto& line : options.shard_settings) command.insert(command.end(), {"--shard-set", line});
+  if (RunProgram(command, false) != 0)
+    throw std::runtime_error("sluice cluster up failed in " + directory_);
+}
+
+Cluster::~Cluster() {
+  for (const auto& server : servers_)
+    RunAsOwner({SluiceBinary(), "stop", "-D", server, "-m", "immediate"});
+  RunProgram({SluiceBinary(), "cluster", "down", "--dir", directory_}, false);
+  if (std::getenv("SLUICE_KEEP") != nullptr) return;
+  std::error_code ignored;
+  fs::remove_all(directory_, ignored);
+}
+
+int Cluster::RunAsOwner(const std::vector<std::string>& command) const {
+  return RunProgram(command, true);
+}
+
+std::string Cluster::Url() const {
+  return fmt::format("host=127.0.0.1 port={} user=postgres dbname=postgres", port_);
+}
+
+std::string Cluster::ShardUrl(int shard, const std::string& database) const {
+  return fmt::format("host=127.0.0.1 port={} user=postgres dbname={}", shard_port_ + shard - 1,
+                     database);
+}
+
+std::string Cluster::StartServer(const std::string& name, const std::vector<std::string>& settings) {
+  std::string data = directory_ + "/" + name;
+  int port = port_ + 1 + static_cast<int>(servers_.size());
+  if (RunAsOwner({SluiceBinary(), "init", "-D", data}) != 0)
+    throw std::runtime_error("sluice init failed in " + data);
+  {
+    std::ofstream conf(data + "/sluice.conf", std::ios::app);
+    conf << "\nport = " << port << "\nunix_socket_directories = '" << directory_ << "'\n";
+    for (const auto& line : settings) conf << line << "\n";
+  }
+  if (RunAsOwner({SluiceBinary(), "start", "-D", data}) != 0)
+    throw std::runtime_error("sluice start failed; see " + data + "/sluice.log");
+  servers_.push_back(data);
+  std::string url = fmt::format("host=127.0.0.1 port={} user=postgres dbname=postgres", port);
+  Client client(url);
+  for (int shard = 1; shard <= options_.shards; shard++) {
+    client.Must(fmt::format("CREATE SERVER shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
+                            "(host '127.0.0.1', port '{}', dbname 'postgres')",
+                            shard, shard_port_ + shard - 1));
+    client.Must(fmt::format(
+        "CREATE USER MAPPING FOR PUBLIC SERVER shard{} OPTIONS (user 'postgres')", shard));
+  }
+  return url;
+}
+
+std::string SluiceBinary() {
+  if (const char* given = std::getenv("SLUICE_BINARY")) return given;
+  return fs::canonical("/proc/self/exe").parent_path().parent_path().string() + "/sluice";
+}
+
+std::string SourceDirectory() { return SLUICE_SOURCE_DIRECTORY; }
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> SplitStatements(const std::string& text) {
+  std::vector<std::string> statements;
+  std::string current;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("--") || (line.empty() && current.empty())) continue;
+    current += (current.empty() ? "" : "\n") + line;
+    if (line.ends_with(";")) {
+      current.pop_back();
+      statements.push_back(std::move(current));
+      current.clear();
+    }
+  }
+  if (!current.empty()) statements.push_back(current);
+  return statements;
+}
+
+}  // namespace sluice::test

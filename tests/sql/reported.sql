@@ -1,0 +1,23 @@
+-- Kinds of fault that users of comparable systems reported.
+SELECT qty, count(amount) FROM orders GROUP BY qty ORDER BY avg(amount), qty LIMIT 2;
+SELECT region, count(customer) FROM orders GROUP BY region ORDER BY avg(customer) DESC, region LIMIT 2;
+SELECT DISTINCT ON (region) id, amount FROM orders ORDER BY region, amount DESC, id;
+SELECT DISTINCT customer, count(qty) FROM orders GROUP BY customer, qty ORDER BY 2 DESC, 1 LIMIT 10;
+SELECT amount FROM orders ORDER BY id LIMIT 5;
+SELECT id FROM orders ORDER BY created DESC, id OFFSET 10 LIMIT 5;
+SELECT qty FROM orders ORDER BY qty FETCH FIRST 3 ROWS WITH TIES;
+SELECT customer, qty FROM orders WHERE id < 200 ORDER BY qty DESC FETCH FIRST 4 ROWS WITH TIES;
+SELECT avg(v), stddev_pop(v) FROM single;
+SELECT avg(v), stddev_pop(v) FROM nothing;
+SELECT count(*)::int FROM things;
+SELECT n FROM things WHERE id IN (1001, 1002, 1003, 1004) ORDER BY id;
+SELECT min(ts), min(tz), max(tz) FROM things WHERE id < 1000;
+SELECT d, ts, tz FROM things WHERE id > 1000 ORDER BY id;
+SELECT ai, at FROM things ORDER BY id LIMIT 5;
+SELECT count(*) FROM orders WHERE id = ANY (ARRAY(SELECT g::bigint FROM generate_series(1, 10000) g));
+SELECT count(*) FROM orders a JOIN orders b ON a.id = b.id;
+SELECT count(*) FROM (SELECT id FROM orders UNION SELECT id FROM orders) u;
+SELECT t FROM things WHERE t > 'C' AND t < 'E' ORDER BY t;
+SELECT m, count(*) FROM things WHERE m > 'sad' GROUP BY m ORDER BY m DESC;
+SELECT id FROM nothing ORDER BY id LIMIT 1;
+SELECT k FROM batch ORDER BY k DESC LIMIT 3;
