@@ -1,0 +1,11 @@
+SELECT id, row_number() OVER (ORDER BY id) FROM orders WHERE id < 20 ORDER BY id;
+SELECT id, region, rank() OVER (PARTITION BY region ORDER BY qty DESC), sum(amount) OVER (PARTITION BY region ORDER BY id) FROM orders WHERE id < 60 ORDER BY id;
+SELECT * FROM (SELECT customer, amount, dense_rank() OVER (PARTITION BY customer ORDER BY amount DESC) AS r FROM orders) x WHERE r <= 2 AND customer < 5 ORDER BY 1, 2;
+SELECT id, lag(amount) OVER w, lead(amount, 2, 0) OVER w FROM orders WHERE id < 15 WINDOW w AS (ORDER BY id) ORDER BY id;
+SELECT region, sum(sum(amount)) OVER (ORDER BY region) FROM orders GROUP BY region ORDER BY region;
+SELECT id, avg(qty) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM orders WHERE id < 12 ORDER BY id;
+SELECT region, customer, count(*) FROM orders WHERE customer < 3 GROUP BY GROUPING SETS ((region), (customer), ()) ORDER BY 1, 2, 3;
+SELECT region, qty % 2, sum(amount), grouping(region) FROM orders GROUP BY ROLLUP (region, qty % 2) ORDER BY 1, 2, 4;
+SELECT region, qty % 2 AS odd, count(*) FROM orders GROUP BY CUBE (1, 2) ORDER BY 1, 2;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM orders;
+SELECT mode() WITHIN GROUP (ORDER BY region) FROM orders;
