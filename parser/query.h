@@ -40,6 +40,7 @@ enum class ExprKind : uint8_t {
   kRow,          // only recognised
   kSubquery,     // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
   kSqlValue,     // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
+  kCollate,      // args[0] COLLATE `collation`: the same value
 };
 
 inline constexpr int kInput = -1, kOuter = -1, kInner = -2;
