@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,9 +90,18 @@ struct Relation {
 };
 
 struct UserType {
-  TypeInfo info;
+  TypeInfo info;  // its schema and name are empty (they would be views into a copy): see below, or FindType()
   std::string schema, name;
   std::vector<std::string> enum_labels;  // in order; empty: an opaque type known by name only
+};
+
+// A collation that the shards have, under Sluice's oid; kDefaultCollationOid is their databases' default.
+struct CatalogCollation {
+  Oid oid;
+  std::string schema, name;  // "default" for the databases' own
+  char provider;             // as in pg_collation: c libc, i ICU
+  std::string locale, version;
+  bool deterministic = true;
 };
 
 class Catalog {
@@ -102,6 +112,7 @@ class Catalog {
   std::vector<UserMapping> user_mappings;
   std::map<Oid, Relation> relations;
   std::map<Oid, UserType> types;
+  std::map<Oid, CatalogCollation> collations;
   std::vector<std::string> schemas;  // "public" is always there
   std::map<std::string, std::string> database_settings;
 
@@ -113,7 +124,19 @@ class Catalog {
   const Relation* FindRelation(Oid oid) const;
   // All foreign tables at or below `relation` (itself, if it is one).
   std::vector<const Relation*> Leaves(const Relation& relation) const;
+  // An empty schema: pg_catalog, then the first user type of that name ("public" before the others).
+  // Internal names ("int4", "_int4").
   const TypeInfo* FindTypeByName(std::string_view schema, std::string_view name) const;
+  const UserType* FindUserType(Oid oid) const;  // nullptr: Postgres's own
+  bool HasSchema(std::string_view name) const;  // public, pg_catalog, information_schema, sluice and the user's
+  // "C", "POSIX", "default" and what the shards reported; kInvalidOid: none. An empty schema: any.
+  Oid FindCollationByName(std::string_view schema, std::string_view name) const;
+  // As SQL for a shard: "C", "de-x-icu", … quoted; "" for kInvalidOid.
+  std::string CollationSql(Oid collation) const;
+
+  // Makes the types and collations known to FindType() and FindCollator() of this process. Whoever makes
+  // a Catalog current in a process calls it.
+  void RegisterObjects() const;
 };
 
 }  // namespace sluice
