@@ -32,6 +32,8 @@ struct ChunkPool {
   std::atomic<uint32_t> in_use_max;
 };
 
+void InitChunkPool(ChunkPool* pool);  // postmaster; the fields above the atomics are filled in
+
 // Promises `chunks` or nothing.
 bool TryReserve(ChunkPool* pool, uint32_t chunks);
 void Unreserve(ChunkPool* pool, uint32_t chunks);

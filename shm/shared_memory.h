@@ -59,4 +59,8 @@ extern SharedMemory* shared_memory;  // process-local pointer, the same value in
 Status CreateSharedMemory(const SharedMemoryConfig& config);
 void DestroySharedMemory();
 
+// The sparse part's memory, for shm/query_arena.cc: takes it (false: there is none left), gives it back.
+bool BackSharedMemory(char* data, size_t size_bytes);
+void PunchSharedMemory(char* data, size_t size_bytes);
+
 }  // namespace sluice
