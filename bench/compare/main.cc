@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "bench/compare/drain.h"
+#include "bench/compare/replay.h"
 #include "bench/compare/report.h"
 #include "tests/harness.h"
 
@@ -250,6 +251,8 @@ int Run(const Settings& settings) {
   for (const auto& job : Jobs()) guarded(job.name, [&] { return RunJob(cluster, job, settings); });
   guarded("point query", [&] { return RunPoint(cluster, settings); });
   guarded("first row", [&] { return RunFirstRow(cluster, settings); });
+  guarded("replay", [&] { return MeasureReplay(cluster, settings.rounds); });
+  guarded("uneven shards", [&] { return MeasureUnevenRates(cluster, settings.rounds); });
   PrintTable(measurements);
   WriteJson(measurements, settings.out + "/bench.json");
   WriteSvg(measurements, settings.out + "/bench.svg");
