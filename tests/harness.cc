@@ -210,6 +210,41 @@ std::string Cluster::StartServer(const std::string& name, const std::vector<std:
   return url;
 }
 
+namespace {
+int FirstLineAsPid(const std::string& path) {
+  std::ifstream file(path);
+  int pid = 0;
+  file >> pid;
+  return pid;
+}
+}  // namespace
+
+int Cluster::ShardPid(int shard) const {
+  return FirstLineAsPid(fmt::format("{}/shard{}/postmaster.pid", directory_, shard));
+}
+
+int Cluster::ServerPid() const { return FirstLineAsPid(directory_ + "/sluice/postmaster.pid"); }
+
+void Cluster::StopShard(int shard, const std::string& mode) {
+  std::string data = fmt::format("{}/shard{}", directory_, shard);
+  if (RunAsOwner({"/usr/lib/postgresql/15/bin/pg_ctl", "stop", "-s", "-w", "-m", mode, "-D", data}) != 0)
+    throw std::runtime_error("cannot stop " + data);
+}
+
+void Cluster::StartShard(int shard) {
+  std::string data = fmt::format("{}/shard{}", directory_, shard);
+  if (RunAsOwner({"/usr/lib/postgresql/15/bin/pg_ctl", "start", "-s", "-w", "-D", data, "-l", data + ".log"}) != 0)
+    throw std::runtime_error("cannot start " + data);
+}
+
+bool Eventually(const std::function<bool()>& check, double seconds) {
+  for (double waited = 0; waited < seconds; waited += 0.05) {
+    if (check()) return true;
+    usleep(50'000);
+  }
+  return check();
+}
+
 std::string SluiceBinary() {
   if (const char* given = std::getenv("SLUICE_BINARY")) return given;
   return fs::canonical("/proc/self/exe").parent_path().parent_path().string() + "/sluice";

@@ -4,6 +4,7 @@
 
 #include <libpq-fe.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,6 +65,11 @@ class Cluster {
   std::string ShardUrl(int shard, const std::string& database = "postgres") const;  // from 1
   // A second Sluice with other settings over the same shards (its catalog is empty but for the servers).
   std::string StartServer(const std::string& name, const std::vector<std::string>& settings);
+  // Process ids: a shard's postmaster, Sluice's postmaster; 0 if it is down.
+  int ShardPid(int shard) const;
+  int ServerPid() const;
+  void StopShard(int shard, const std::string& mode);  // pg_ctl's: fast, immediate
+  void StartShard(int shard);
   // Runs one program as the user that owns the cluster; returns its exit status.
   int RunAsOwner(const std::vector<std::string>& command) const;
 
@@ -74,6 +80,9 @@ class Cluster {
   int shard_port_;
   std::vector<std::string> servers_;
 };
+
+// Retries until `check` holds; false after `seconds`.
+bool Eventually(const std::function<bool()>& check, double seconds);
 
 // The program under test: $SLUICE_BINARY, or `sluice` beside this test's build folder.
 std::string SluiceBinary();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "bench/compare/drain.h"
 #include "bench/compare/fake_shard.h"
