@@ -2,6 +2,7 @@
 // clear error (never in fewer rows), leave nothing behind on the shards, and the server goes on.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <random>
