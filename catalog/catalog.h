@@ -63,6 +63,7 @@ struct PartitionKey {
   PartitionStrategy strategy = PartitionStrategy::kNone;
   std::vector<std::string> expressions;  // SQL over the relation's columns: "id", "(id % 4)"
   std::vector<Oid> types;
+  std::vector<Oid> collations;  // kInvalidOid where the type has none
 };
 
 struct Relation {

@@ -125,7 +125,8 @@ Json RelationToJson(const Relation& r) {
           {"key",
            {{"strategy", static_cast<int>(r.key.strategy)},
             {"expressions", r.key.expressions},
-            {"types", r.key.types}}},
+            {"types", r.key.types},
+            {"collations", r.key.collations}}},
           {"children", r.children},
           {"view", r.view_sql},
           {"rows", r.row_estimate}};
@@ -149,6 +150,7 @@ Relation RelationFromJson(Oid oid, const Json& j) {
     GetEnum(*key, "strategy", &r.key.strategy);
     Get(*key, "expressions", &r.key.expressions);
     Get(*key, "types", &r.key.types);
+    Get(*key, "collations", &r.key.collations);
   }
   Get(j, "children", &r.children);
   Get(j, "view", &r.view_sql);

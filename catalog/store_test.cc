@@ -43,7 +43,7 @@ Catalog Sample() {
   column.options = {{"column_name", "Id"}};
   table.columns = {column};
   table.primary_key = {0};
-  table.key = {PartitionStrategy::kList, {"(id % 4)"}, {kInt8Oid}};
+  table.key = {PartitionStrategy::kList, {"(id % 4)"}, {kInt8Oid}, {kInvalidOid}};
   table.children = {16386};
   table.bound.list = {"1", std::nullopt, ""};
   table.bound.from = {{-1, ""}, {0, "7"}};
