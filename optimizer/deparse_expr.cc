@@ -1,0 +1,232 @@
+// Expressions as SQL text.
+#include "catalog/builtin.h"
+#include "catalog/catalog.h"
+#include "catalog/quote.h"
+#include "common/assert.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "optimizer/deparse.h"
+#include "optimizer/expr_util.h"
+#include "types/codec.h"
+#include "types/kernel.h"
+
+namespace sluice {
+namespace {
+
+// The settings constants are written under: texts that any DateStyle reads alike.
+const SessionSettings& IsoSettings() {
+  static const SessionSettings settings;
+  return settings;
+}
+
+bool IsLengthCoercion(const ProcInfo& proc, const Expr& expr) {
+  // numeric(numeric, int4), varchar(varchar, int4, bool), timestamp(timestamp, int4), …
+  return proc.args.size() >= 2 && proc.args[0] == proc.result && proc.args[1] == kInt4Oid &&
+         expr.typmod >= 0 && (expr.explicit_cast || FindCast(proc.result, proc.result) != nullptr);
+}
+
+bool IsCastFunction(const ProcInfo& proc, const Expr& expr) {
+  if (expr.args.empty()) return false;
+  const CastInfo* cast = FindCast(expr.args[0]->type, expr.type);
+  return cast != nullptr && cast->function == proc.oid;
+}
+
+}  // namespace
+
+std::string Deparser::TypeName(Oid type, int32_t typmod) const {
+  auto user = catalog_.types.find(type);
+  if (user != catalog_.types.end()) {
+    const UserType& found = user->second;
+    if (found.info.element != kInvalidOid) return TypeName(found.info.element, -1) + "[]";
+    return QuoteQualified(found.schema, found.name);
+  }
+  return FormatType(type, typmod);
+}
+
+std::string Deparser::Expression(const Expr& expr) {
+  auto arg = [&](size_t i) { return Expression(*expr.args[i]); };
+  auto test = [&](const char* suffix) { return "(" + arg(0) + " " + suffix + ")"; };
+  auto join = [&](const char* separator) {
+    std::string text = "(";
+    for (size_t i = 0; i < expr.args.size(); i++) text += (i == 0 ? "" : separator) + arg(i);
+    return text + ")";
+  };
+  auto quantified = [&](const char* word) {
+    const OperatorInfo* oper = FindOperator(expr.oper);
+    if (oper == nullptr) Refuse("operator {} is not supported", expr.oper);
+    return "(" + arg(0) + " " + std::string(oper->name) + " " + word + " (" + arg(1) + "))";
+  };
+  switch (expr.kind) {
+    case ExprKind::kConst: return Constant(expr);
+    case ExprKind::kColumn: return Column(expr);
+    case ExprKind::kParam:
+    case ExprKind::kExecParam: return Parameter(expr);
+    case ExprKind::kCall: return Call(expr);
+    case ExprKind::kAggregate: return Aggregate(expr);
+    case ExprKind::kAnd: return join(" AND ");
+    case ExprKind::kOr: return join(" OR ");
+    case ExprKind::kNot: return "(NOT " + arg(0) + ")";
+    case ExprKind::kIsNull: return test("IS NULL");
+    case ExprKind::kIsNotNull: return test("IS NOT NULL");
+    case ExprKind::kIsTrue: return test("IS TRUE");
+    case ExprKind::kIsNotTrue: return test("IS NOT TRUE");
+    case ExprKind::kIsFalse: return test("IS FALSE");
+    case ExprKind::kIsNotFalse: return test("IS NOT FALSE");
+    case ExprKind::kIsUnknown: return test("IS UNKNOWN");
+    case ExprKind::kIsNotUnknown: return test("IS NOT UNKNOWN");
+    case ExprKind::kIsDistinct: return "(" + arg(0) + " IS DISTINCT FROM " + arg(1) + ")";
+    case ExprKind::kIsNotDistinct: return "(" + arg(0) + " IS NOT DISTINCT FROM " + arg(1) + ")";
+    case ExprKind::kCase: {
+      std::string text = "CASE";
+      for (size_t i = 0; i + 1 < expr.args.size(); i += 2)
+        text += " WHEN " + arg(i) + " THEN " + arg(i + 1);
+      return text + " ELSE " + arg(expr.args.size() - 1) + " END";
+    }
+    case ExprKind::kCoalesce: return "COALESCE(" + Arguments(expr.args) + ")";
+    case ExprKind::kGreatest: return "GREATEST(" + Arguments(expr.args) + ")";
+    case ExprKind::kLeast: return "LEAST(" + Arguments(expr.args) + ")";
+    case ExprKind::kNullIf: return "NULLIF(" + Arguments(expr.args) + ")";
+    case ExprKind::kCollate: {
+      const char* name = expr.collation == kCCollationOid         ? "\"C\""
+                         : expr.collation == kPosixCollationOid   ? "\"POSIX\""
+                         : expr.collation == kDefaultCollationOid ? "\"default\""
+                                                                  : nullptr;
+      if (name == nullptr) Refuse("COLLATE with this collation is not supported");
+      return "(" + arg(0) + " COLLATE pg_catalog." + name + ")";
+    }
+    case ExprKind::kRelabel:
+    case ExprKind::kCoerceViaIo:
+    case ExprKind::kArrayCoerce: return "(" + arg(0) + ")::" + TypeName(expr.type, expr.typmod);
+    case ExprKind::kAnyOf: return quantified("ANY");
+    case ExprKind::kAllOf: return quantified("ALL");
+    case ExprKind::kArray:
+      return "ARRAY[" + Arguments(expr.args) + "]::" + TypeName(expr.type, -1);
+    case ExprKind::kSubquery: return Sublink(expr);
+    case ExprKind::kWindow:
+    case ExprKind::kRow:
+    case ExprKind::kSqlValue: break;
+  }
+  Refuse("this expression cannot be sent to a shard");
+}
+
+std::string Deparser::Unpositional(const Expr& expr) {
+  if (expr.kind != ExprKind::kConst) return Expression(expr);
+  return "(" + Expression(expr) + ")::" + TypeName(expr.type, expr.typmod);
+}
+
+std::string Deparser::Column(const Expr& expr) {
+  SLUICE_ASSERT(static_cast<size_t>(expr.levels_up) < scopes_.size());
+  Scope& scope = scopes_[scopes_.size() - 1 - static_cast<size_t>(expr.levels_up)];
+  SLUICE_ASSERT(expr.rel >= 0 && static_cast<size_t>(expr.rel) < scope.rels.size());
+  const QueryRel& rel = scope.rels[static_cast<size_t>(expr.rel)];
+  std::string name;
+  if (rel.kind == RelKind::kTable && LeavesOf(scope, expr.rel).size() == 1) {
+    name = QuoteIdentifier(RemoteColumn(*LeavesOf(scope, expr.rel)[0], rel, expr.column));
+    if (!scope.qualify) return name;
+  } else {
+    name = fmt::format("c{}", expr.column + 1);
+  }
+  return scope.aliases[static_cast<size_t>(expr.rel)] + "." + name;
+}
+
+std::string Deparser::Constant(const Expr& expr) {
+  std::string type = "::" + TypeName(expr.type, -1);
+  if (expr.is_null) return "NULL" + type;
+  if (!HasBinaryCodec(expr.type)) return QuoteLiteral(expr.value) + type;
+  if (expr.type == kBoolOid) return expr.value[0] != 0 ? "true" : "false";
+  if (expr.type == kInt4Oid) {
+    int32_t value = LoadBig<int32_t>(expr.value.data());
+    if (value >= 0) return fmt::format("{}", value);
+  }
+  Arena arena;
+  std::string text;
+  AppendText(MakeConstantColumn(expr.type, expr.value, false, &arena), 0, IsoSettings(), &text);
+  return QuoteLiteral(text) + type;
+}
+
+std::string Deparser::Parameter(const Expr& expr) {
+  size_t number = 0;
+  while (number < params_.size() && !EqualExpr(params_[number], &expr)) number++;
+  if (number == params_.size()) params_.push_back(&expr);
+  return fmt::format("${}::{}", number + 1, TypeName(expr.type, -1));
+}
+
+std::string Deparser::Arguments(std::span<const Expr* const> args, bool variadic) {
+  std::string text;
+  for (size_t i = 0; i < args.size(); i++) {
+    if (i > 0) text += ", ";
+    if (variadic && i + 1 == args.size()) text += "VARIADIC ";
+    text += Expression(*args[i]);
+  }
+  return text;
+}
+
+std::string Deparser::Function(Oid function, const Expr& expr) {
+  const ProcInfo* proc = FindProc(function);
+  if (proc == nullptr) Refuse("function {} cannot be sent to a shard", function);
+  return "pg_catalog." + QuoteIdentifier(proc->name) + "(" + Arguments(expr.args, expr.variadic) + ")";
+}
+
+std::string Deparser::Call(const Expr& expr) {
+  if (expr.oper != kInvalidOid) {
+    const OperatorInfo* oper = FindOperator(expr.oper);
+    if (oper == nullptr) Refuse("operator {} cannot be sent to a shard", expr.oper);
+    std::string name(oper->name);
+    if (expr.args.size() == 1) return "(" + name + " " + Expression(*expr.args[0]) + ")";
+    return "(" + Expression(*expr.args[0]) + " " + name + " " + Expression(*expr.args[1]) + ")";
+  }
+  const ProcInfo* proc = FindProc(expr.function);
+  if (proc == nullptr) Refuse("function {} cannot be sent to a shard", expr.function);
+  bool one_step = IsCastFunction(*proc, expr);
+  if (one_step || IsLengthCoercion(*proc, expr)) {
+    int32_t typmod = proc->args.size() >= 2 || expr.explicit_cast ? expr.typmod : -1;
+    return "(" + Expression(*expr.args[0]) + ")::" + TypeName(expr.type, typmod);
+  }
+  return Function(expr.function, expr);
+}
+
+std::string Deparser::Aggregate(const Expr& expr) {
+  const ProcInfo* proc = FindProc(expr.function);
+  if (proc == nullptr) Refuse("aggregate {} cannot be sent to a shard", expr.function);
+  std::string text = "pg_catalog." + QuoteIdentifier(proc->name) + "(";
+  if (expr.star) text += "*";
+  if (expr.distinct) text += "DISTINCT ";
+  text += Arguments(expr.args, expr.variadic);
+  for (size_t i = 0; i < expr.order_by.size(); i++) {
+    const SortKey& key = expr.order_by[i];
+    text += (i == 0 ? " ORDER BY " : ", ") + SortItem(key, Unpositional(*key.expr));
+  }
+  text += ")";
+  if (expr.filter != nullptr) text += " FILTER (WHERE " + Expression(*expr.filter) + ")";
+  return text;
+}
+
+std::string Deparser::Sublink(const Expr& expr) {
+  std::string query = "(" + Select(*expr.subquery) + ")";
+  switch (expr.sublink) {
+    case SublinkKind::kExists: return "EXISTS " + query;
+    case SublinkKind::kScalar: return query;
+    case SublinkKind::kArray: return "ARRAY" + query;
+    case SublinkKind::kAny:
+    case SublinkKind::kAll: break;
+  }
+  std::string left = Arguments(expr.args);
+  if (expr.args.size() > 1) left = "(" + left + ")";
+  const OperatorInfo* oper =
+      expr.sublink_operators.empty() ? nullptr : FindOperator(expr.sublink_operators[0]);
+  if (oper == nullptr) Refuse("this subquery cannot be sent to a shard");
+  return "(" + left + " " + std::string(oper->name) +
+         (expr.sublink == SublinkKind::kAny ? " ANY " : " ALL ") + query + ")";
+}
+
+std::string Deparser::SortItem(const SortKey& key, const std::string& expression) {
+  const OperatorInfo* oper = FindOperator(key.less_operator);
+  std::string text = expression;
+  if (oper != nullptr && oper->name != "<" && oper->name != ">")
+    text += " USING OPERATOR(pg_catalog." + std::string(oper->name) + ")";
+  else
+    text += key.descending ? " DESC" : " ASC";
+  return text + (key.nulls_first ? " NULLS FIRST" : " NULLS LAST");
+}
+
+}  // namespace sluice

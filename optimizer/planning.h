@@ -1,0 +1,240 @@
+// The planner's own types: one PlanQuery call's state. Internal to optimizer/.
+//
+// Expressions stay in the query's form (rel, column) until a node is built; a Relation in construction says
+// which query expressions its output columns are (`provides`), and Lower() finds them there.
+#pragma once
+
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "optimizer/evaluate.h"
+#include "optimizer/expr_util.h"
+#include "optimizer/plan.h"
+#include "optimizer/planner.h"
+
+namespace sluice {
+
+class Deparser;
+
+// FROM in work. Leaf: rel ≥ 0. right == nullptr: `left` filtered by `on`. Right joins have become left ones.
+struct JoinNode {
+  int rel = -1;
+  JoinType type = JoinType::kInner;
+  JoinNode* left = nullptr;
+  JoinNode* right = nullptr;
+  std::vector<const Expr*> on = {};  // conjuncts
+  bool null_aware = false;           // NOT IN
+};
+
+// A SELECT without set operations: subqueries pulled up, sublinks turned into joins and init plans.
+struct Select {
+  std::vector<QueryRel> rels;
+  JoinNode* from = nullptr;
+  std::vector<const Expr*> where;
+  std::vector<Target> targets;
+  bool has_aggregates = false;
+  std::vector<int> group_by;
+  std::vector<const Expr*> having;
+  bool distinct = false;
+  std::vector<int> distinct_on;
+  std::vector<SortKey> order_by;
+  const Expr* limit = nullptr;
+  const Expr* offset = nullptr;
+  bool with_ties = false;
+};
+
+// A plan with what its columns are.
+struct Local {
+  Plan* plan = nullptr;
+  std::vector<const Expr*> provides = {};
+};
+
+// One server's part of a remote piece: the foreign tables that stand for each rel.
+struct Shard {
+  Oid server;
+  std::vector<std::pair<int, std::vector<const Relation*>>> leaves;  // by rel
+  const std::vector<const Relation*>* LeavesOf(int rel) const;
+};
+
+// Some joined rels: either still remote (SQL for every shard, whose results put together are the piece), or
+// a plan.
+struct Piece {
+  uint64_t rels = 0;
+  bool remote = false;
+  double rows = 1;
+  // remote
+  std::vector<Shard> shards;
+  std::vector<Shard> unpruned;              // a base table's, before pruning
+  const JoinTree* tree = nullptr;
+  std::vector<const Expr*> quals;           // for the shards' WHERE
+  std::vector<const Expr*> local_quals;     // still to be applied here
+  std::vector<int> key_rels;                // whose partition key says on which shard a row lies
+  bool pushable = true;                     // false: only columns can be asked for (the lines wrapper)
+  // local
+  Local local;
+};
+
+// What each shard is asked for.
+struct RemoteSelect {
+  const Piece* piece = nullptr;
+  std::vector<const Expr*> targets;
+  bool grouped = false;
+  std::vector<const Expr*> group_by;
+  std::vector<const Expr*> having;
+  bool distinct = false;
+  std::vector<SortKey> order_by;  // target: index into targets
+  std::optional<int64_t> limit;
+  bool divisible = false;         // rows of one shard may come as several streams
+};
+
+class Planner {
+ public:
+  explicit Planner(const PlanRequest& request);
+
+  const PlannedStatement* Plan(const Query& query);
+
+ private:
+  // planner.cc
+  bool TryRouter(const Query& query);
+  void Finish(Local root, const Query& query);
+  void Number(sluice::Plan* plan);
+  void Estimate(sluice::Plan* plan);
+  bool TypesPassThrough(std::span<const OutputColumn> output) const;
+  Local PlanAny(const Query& query, bool top);
+
+  // prepare.cc: Query → Select
+  const Query* InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack);
+  Select Prepare(const Query& query);
+  JoinNode* CopyTree(const JoinTree* tree);
+  JoinNode* Graft(Select& into, const Select& from, std::vector<const Expr*>* where,
+                  std::vector<const Expr*>* targets);
+  void PullUpSubqueries(Select& select);
+  void ReplaceRel(Select& select, int rel, const std::vector<const Expr*>& exprs);
+  void ReduceOuterJoins(Select& select);
+
+  // sublink.cc
+  void ConvertWhereSublinks(Select& select);
+  bool ConvertConjunct(Select& select, const Expr* conjunct);
+  void ConvertExists(Select& select, const Query& subquery, bool negated);
+  void ConvertAny(Select& select, const Expr& sublink, bool negated);
+  const Expr* DecorrelateScalar(Select& select, const Expr& sublink);
+  const Expr* ReplaceSublinks(Select& select, const Expr* expr, bool in_where);
+  const Expr* AddInitPlan(const Expr& sublink);
+
+  // setop.cc
+  Local PlanSetOp(const Query& query, const SetOpTree& tree);
+  void FlattenUnion(const Query& query, const SetOpTree& tree, const SetOpTree& top, Oid,
+                    std::vector<Local>* children);
+  Local PlanSetOpTree(const Query& query, const SetOpTree& tree);
+
+  // prune.cc
+  std::vector<const Relation*> Prune(const QueryRel& rel, int index, const std::vector<const Expr*>& quals);
+  const std::vector<const Expr*>& KeyExpressions(const Relation& relation);
+
+  // join.cc
+  Piece PlanFrom(const Select& select, const std::vector<const Expr*>& required);
+  Piece PlanNode(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
+                 const std::vector<const Expr*>& required);
+  Piece PlanLeaf(const Select& select, int rel, const std::vector<const Expr*>& quals);
+  Piece PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals);
+  Piece PlanOuterJoin(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
+                      const std::vector<const Expr*>& required);
+  Piece PlanInnerJoins(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
+                       const std::vector<const Expr*>& required);
+  Piece Join(const Select& select, Piece& left, Piece& right, JoinType type,
+             const std::vector<const Expr*>& conditions, bool null_aware,
+             const std::vector<const Expr*>& required);
+  bool TryColocate(const Select& select, const Piece& left, const Piece& right, JoinType type,
+                   const std::vector<const Expr*>& conditions, Piece* out);
+  bool SameKey(const Select& select, const Piece& left, const Piece& right,
+               const std::vector<const Expr*>& conditions, int* left_rel, int* right_rel);
+  void AddQual(Piece& piece, const Expr* qual);
+  void FilterPiece(const Select& select, Piece& piece, const std::vector<const Expr*>& quals);
+  double Selectivity(const Select& select, const Expr* qual) const;
+  double DistinctValues(const Select& select, const Expr* expr, double rows) const;
+
+  // scan.cc
+  Local ToLocal(const Select& select, const Piece& piece, const std::vector<const Expr*>& wanted);
+  Local MakeScans(const Select& select, const RemoteSelect& remote, bool ordered);
+  ForeignScanPlan* MakeScan(const Select& select, const RemoteSelect& remote, const Shard& shard,
+                            const std::string& extra_condition);
+  ForeignScanPlan* MakeLinesScan(const Select& select, const RemoteSelect& remote, const Relation& leaf);
+  std::string RelationNames(const Select& select, const JoinTree& tree, const Shard& shard) const;
+  Local EmptyResult(const std::vector<const Expr*>& provides);
+
+  // upper.cc: aggregation to LIMIT
+  Local PlanUpper(const Select& select, Piece base, bool top);
+  Local PlanRemoteRows(const Select& select, RemoteSelect remote, bool top);
+  Local FinishLocal(const Select& select, Local input, bool sorted, bool deduplicated);
+  bool CoversKey(const Select& select, const Piece& piece, const std::vector<const Expr*>& exprs);
+  bool TryWholeAggregate(const Select& select, const Piece& base,
+                         const std::vector<const Expr*>& groups, RemoteSelect* remote);
+  std::optional<int64_t> RowBound(const Select& select) const;
+
+  // aggregate.cc
+  Local PlanAggregate(const Select& select, const Piece& base, const std::vector<const Expr*>& groups,
+                      const std::vector<const Expr*>& aggregates);
+  bool TryPartialOnShards(const Select& select, const Piece& base, const std::vector<const Expr*>& groups,
+                          const std::vector<const Expr*>& aggregates, Local* out);
+  bool TryDistinctOnShards(const Select& select, const Piece& base,
+                           const std::vector<const Expr*>& groups,
+                           const std::vector<const Expr*>& aggregates, Local* out);
+  Local AggregateLocally(Local input, const std::vector<const Expr*>& groups,
+                         const std::vector<const Expr*>& aggregates);
+
+  // nodes.cc: nodes over Locals
+  template <typename Node>
+  Node* NewNode(PlanKind kind);
+  void SetChildren(sluice::Plan* plan, std::vector<const sluice::Plan*> children);
+  void SetOutput(sluice::Plan* plan, const std::vector<const Expr*>& exprs);
+  const Expr* Lower(const Expr* expr, const Local& input, const Local* inner = nullptr);
+  std::span<const Expr* const> LowerAll(const std::vector<const Expr*>& exprs, const Local& input);
+  const Expr* LowerConjuncts(const std::vector<const Expr*>& conjuncts, const Local& input,
+                             const Local* inner = nullptr);
+  Local Filter(Local input, const std::vector<const Expr*>& conjuncts);
+  Local Project(Local input, const std::vector<const Expr*>& exprs);
+  Local Sort(Local input, std::vector<SortKey> keys, std::optional<int64_t> bound);
+  Local Limit(Local input, const Select& select, const std::vector<SortKey>& keys);
+  Local DistinctRows(Local input);
+  Local MakeAppend(std::vector<Local> children);
+  Local Gather(Local input);
+  Local GatherMerge(Local input, const std::vector<SortKey>& keys);
+  // Whether every participant of a Gather can run a share of `plan`; MakePartial makes it so.
+  bool CanBePartial(const sluice::Plan& plan) const;
+  sluice::Plan* MakePartial(sluice::Plan* plan);
+  bool WorthWorkers(const sluice::Plan& plan) const;
+  double ScannedRows(const sluice::Plan& plan) const;
+
+  bool IsShippable(const Expr* expr) const;
+  bool AllShippable(const std::vector<const Expr*>& exprs) const;
+  std::span<const SortKey> CopyKeys(const std::vector<SortKey>& keys);
+  const Server& ServerOf(Oid server) const;
+  EvaluationInput Evaluation(bool with_params);
+
+  const Select* naming_ = nullptr;  // whose columns the nodes being made show
+
+  const PlanRequest& request_;
+  const Catalog& catalog_;
+  const PlannerSettings& settings_;
+  Arena& arena_;    // the plan's
+  Arena scratch_;   // expressions in work
+  std::vector<InitPlan> init_plans_;
+  std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → its parameter
+  std::map<Oid, std::vector<const Expr*>> key_expressions_;
+  int exec_param_count_ = 0;
+  int node_count_ = 0;
+  PlannedStatement* statement_ = nullptr;
+};
+
+uint64_t RelsOfNode(const JoinNode& node);
+void CollectColumns(const Expr* expr, std::vector<const Expr*>* columns);
+void AddUnique(const Expr* expr, std::vector<const Expr*>* to);
+
+template <typename Node>
+Node* Planner::NewNode(PlanKind kind) {
+  Node* node = arena_.New<Node>();
+  node->kind = kind;
+  return node;
+}
+
+}  // namespace sluice
