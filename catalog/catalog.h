@@ -23,6 +23,9 @@ struct Server {
   std::string wrapper;  // "postgres_fdw", or "lines_fdw"
   Options options;
   std::string owner;
+  // The database's default collation, once the server was asked: provider, locale and version
+  // ("c en_US.UTF-8 2.36"). Empty: not asked yet.
+  std::string collation;
 };
 
 struct UserMapping {
@@ -82,7 +85,10 @@ struct Relation {
   PartitionKey key;              // kPartitioned
   std::vector<Oid> children;     // partitions or INHERITS children, in creation order
 
-  std::string view_sql;          // kView
+  // kView: its query, relation names qualified by schema wherever a CTE does not have the same name; and the
+  // relations it names.
+  std::string view_sql;
+  std::vector<Oid> view_uses;
   double row_estimate = 1000;
 
   const std::string& remote_schema() const;  // option schema_name or the own

@@ -29,7 +29,8 @@ void GetEnum(const Json& from, const char* field, Enum* to) {
 
 Json ServerToJson(const Server& s) {
   return {{"name", s.name},       {"type", s.type},       {"version", s.version},
-          {"wrapper", s.wrapper}, {"options", s.options}, {"owner", s.owner}};
+          {"wrapper", s.wrapper}, {"options", s.options}, {"owner", s.owner},
+          {"collation", s.collation}};
 }
 
 Server ServerFromJson(Oid oid, const Json& j) {
@@ -41,6 +42,7 @@ Server ServerFromJson(Oid oid, const Json& j) {
   Get(j, "wrapper", &s.wrapper);
   Get(j, "options", &s.options);
   Get(j, "owner", &s.owner);
+  Get(j, "collation", &s.collation);
   return s;
 }
 
@@ -129,6 +131,7 @@ Json RelationToJson(const Relation& r) {
             {"collations", r.key.collations}}},
           {"children", r.children},
           {"view", r.view_sql},
+          {"uses", r.view_uses},
           {"rows", r.row_estimate}};
 }
 
@@ -154,6 +157,7 @@ Relation RelationFromJson(Oid oid, const Json& j) {
   }
   Get(j, "children", &r.children);
   Get(j, "view", &r.view_sql);
+  Get(j, "uses", &r.view_uses);
   Get(j, "rows", &r.row_estimate);
   return r;
 }

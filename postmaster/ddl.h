@@ -1,0 +1,35 @@
+// Commands that change the catalog: Postgres's DDL for servers, foreign tables, partitions and views, and
+// CALL sluice.…. Each works on a copy of the session's catalog and replaces it when it has succeeded, so
+// that a failed command leaves nothing behind.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "common/log.h"
+#include "parser/raw.h"
+#include "postmaster/remote_query.h"
+#include "types/kernel.h"
+
+namespace sluice {
+
+struct DdlContext {
+  // The session's catalog. After a change: a new one, not yet durable; the caller commits it by CatalogStore at COMMIT
+  // or forgets it at ROLLBACK (and then registers the old one's objects again).
+  std::shared_ptr<const Catalog>& current;
+  bool& pending;  // set with every change of `current`
+  const SessionSettings* settings;
+  std::vector<std::string> search_path;  // resolved, as SearchPath() gives it
+  std::string user, database;
+  std::function<void(LogLevel level, const Error& notice)> notice;  // kNotice, kWarning
+  RemoteRunner remote;
+  std::string command_tag;  // out
+};
+
+// False if the statement is none that is known here; then nothing happened.
+bool RunDdl(const RawStatement& statement, DdlContext& context);
+
+}  // namespace sluice
