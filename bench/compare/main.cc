@@ -10,6 +10,7 @@
 #include "bench/compare/drain.h"
 #include "bench/compare/replay.h"
 #include "bench/compare/report.h"
+#include "bench/compare/scale.h"
 #include "tests/harness.h"
 
 namespace sluice::bench {
@@ -253,6 +254,9 @@ int Run(const Settings& settings) {
   guarded("first row", [&] { return RunFirstRow(cluster, settings); });
   guarded("replay", [&] { return MeasureReplay(cluster, settings.rounds); });
   guarded("uneven shards", [&] { return MeasureUnevenRates(cluster, settings.rounds); });
+  if (wanted("memory"))
+    for (const auto& m : MeasureMemory(cluster)) measurements.push_back(m);
+  guarded("64 streams", [&] { return MeasureManyStreams(cluster, settings.rows, settings.rounds); });
   PrintTable(measurements);
   WriteJson(measurements, settings.out + "/bench.json");
   WriteSvg(measurements, settings.out + "/bench.svg");

@@ -1,0 +1,148 @@
+#include "bench/compare/scale.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "bench/compare/drain.h"
+
+namespace sluice::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Client;
+using test::Cluster;
+
+std::vector<int> ProcessTree(int root) {
+  std::vector<int> pids = {root};
+  for (size_t i = 0; i < pids.size(); i++) {
+    std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", pids[i]));
+    for (int child; file >> child;) pids.push_back(child);
+  }
+  return pids;
+}
+
+uint64_t AnonymousBytes(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/smaps_rollup", pid));
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("Pss_Anon:")) return std::stoull(line.substr(9)) * 1024;
+  return 0;
+}
+
+// What is allocated of the shared mapping (a memfd that the postmaster holds open).
+uint64_t SharedBytes(int pid) {
+  uint64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/map_files", pid), ignored)) {
+    std::string target = fs::read_symlink(entry.path(), ignored).string();
+    if (target.find("memfd:") == std::string::npos) continue;
+    struct stat info;
+    if (stat(entry.path().c_str(), &info) == 0)
+      bytes = std::max(bytes, static_cast<uint64_t>(info.st_blocks) * 512);
+  }
+  return bytes;
+}
+
+double PeakMemoryMib(const Cluster& cluster, const std::string& sql) {
+  std::vector<std::unique_ptr<RawConnection>> one;
+  one.push_back(std::make_unique<RawConnection>(cluster.Url()));
+  bool done = false;
+  uint64_t peak = 0;
+  std::thread sampler([&] {
+    while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+      uint64_t bytes = SharedBytes(cluster.ServerPid());
+      for (int pid : ProcessTree(cluster.ServerPid())) bytes += AnonymousBytes(pid);
+      peak = std::max(peak, bytes);
+      usleep(20'000);
+    }
+  });
+  Drain(one, {sql}, false);
+  __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+  sampler.join();
+  if (peak == 0) throw std::runtime_error("could not read the memory of Sluice's processes");
+  return static_cast<double>(peak) / (1 << 20);
+}
+
+constexpr int kShards = 4, kDatabasesPerShard = 16;
+
+void LoadDatabases(const Cluster& cluster, int shard, long rows) {
+  for (int i = 0; i < kDatabasesPerShard; i++) {
+    std::string name = fmt::format("wide{}", i);
+    Client(cluster.ShardUrl(shard)).Must("CREATE DATABASE " + name);
+    std::ostringstream command;
+    command << "psql -q -X -v ON_ERROR_STOP=1 -v s=" << shard << " -v rows=" << rows << " -f "
+            << test::SourceDirectory() << "/tests/workloads/orders.sql '" << cluster.ShardUrl(shard, name)
+            << "' 2>/dev/null";
+    if (std::system(command.str().c_str()) != 0) throw std::runtime_error("loading " + name + " failed");
+    Client(cluster.ShardUrl(shard, name)).Must("VACUUM orders");
+  }
+}
+
+}  // namespace
+
+std::vector<Measurement> MeasureMemory(const Cluster& cluster) {
+  std::vector<Measurement> measurements;
+  for (auto [name, sql] : {std::pair{"memory, SELECT * of 1M rows (MiB)", "SELECT * FROM orders WHERE customer % 4 = 0"},
+                           {"memory, SELECT * of 4M rows (MiB)", "SELECT * FROM orders"}})
+    measurements.push_back({.job = name, .unit = "MiB", .baseline = 128, .sluice = PeakMemoryMib(cluster, sql),
+                            .limit = 1.0});
+  return measurements;
+}
+
+Measurement MeasureManyStreams(const Cluster& cluster, long rows_per_shard, int rounds) {
+  for (int shard = 1; shard <= kShards; shard++) {
+    if (fork() != 0) continue;
+    int status = 0;
+    try {
+      LoadDatabases(cluster, shard, rows_per_shard / kDatabasesPerShard);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      status = 1;
+    }
+    _exit(status);
+  }
+  bool failed = false;
+  for (int i = 0; i < kShards; i++) {
+    int status = 0;
+    wait(&status);
+    failed |= status != 0;
+  }
+  if (failed) throw std::runtime_error("loading the 64 databases failed");
+
+  Client client(cluster.Url());
+  client.Must("CREATE TABLE wide (id bigint, customer int, region text, amount numeric(12,2), qty int, price float8, "
+              "created timestamptz, note text)");
+  std::vector<std::string> urls;
+  for (int shard = 1; shard <= kShards; shard++)
+    for (int i = 0; i < kDatabasesPerShard; i++) {
+      urls.push_back(cluster.ShardUrl(shard, fmt::format("wide{}", i)));
+      std::string port = urls.back().substr(urls.back().find("port=") + 5);
+      std::string server = fmt::format("wide_{}_{}", shard, i);
+      client.Must(fmt::format("CREATE SERVER {} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port "
+                              "'{}', dbname 'wide{}')", server, port.substr(0, port.find(' ')), i));
+      client.Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER {} OPTIONS (user 'postgres')", server));
+      client.Must(fmt::format("CREATE FOREIGN TABLE {0} () INHERITS (wide) SERVER {0} OPTIONS (table_name 'orders')",
+                              server));
+    }
+  auto drain = [&](const std::vector<std::string>& targets, const std::string& sql) {
+    std::vector<std::unique_ptr<RawConnection>> connections;
+    for (const auto& url : targets) connections.push_back(std::make_unique<RawConnection>(url));
+    return Drain(connections, {sql}, false).seconds;
+  };
+  std::vector<std::string> four;
+  for (int shard = 1; shard <= kShards; shard++) four.push_back(cluster.ShardUrl(shard));
+  std::vector<double> wide, narrow;
+  for (int round = 0; round < rounds; round++) {
+    wide.push_back(drain({cluster.Url()}, "SELECT * FROM wide") / drain(urls, "SELECT * FROM orders"));
+    narrow.push_back(drain({cluster.Url()}, "SELECT * FROM orders") / drain(four, "SELECT * FROM orders"));
+  }
+  return {.job = "64 streams against 4 (ratio of ratios)", .unit = "× raw drain", .baseline = Median(narrow),
+          .sluice = Median(wide), .limit = 1.15};
+}
+
+}  // namespace sluice::bench
