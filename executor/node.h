@@ -19,8 +19,8 @@ struct ExecutionState {
   ParallelQuery* parallel = nullptr;  // inside a Gather
   uint32_t participant = 0;           // 0 = leader
   uint32_t participants_max = 1;
-  // Shared state of parallel-aware nodes, by node id; made by the leader before workers start
-  // (PrepareShared below), null where a node has none.
+  // Shared state by node id, null where a node has none: of scans and appends (executor/plan_streams.h)
+  // and of parallel-aware nodes, made by the leader before workers start (PrepareShared below).
   void** shared_states = nullptr;
   std::span<Column> exec_params;      // results of init plans, by param number; evaluated before use
   std::vector<NodeStatistics>* statistics;
@@ -45,6 +45,9 @@ class Node {
 
   const Plan& plan_;
   ExecutionState& state_;
+
+ private:
+  bool between_loops_ = true;
 };
 
 std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state);

@@ -11,6 +11,7 @@ namespace sluice {
 constinit thread_local ProcSlot* my_proc = nullptr;
 constinit thread_local ProcNumber my_proc_number = kNoProc;
 constinit thread_local int interrupt_holdoff_count = 0;
+constinit thread_local const std::atomic<uint32_t>* interrupt_stop_flag = nullptr;
 int64_t statement_deadline_us = 0;
 int client_socket = -1;
 
@@ -139,6 +140,8 @@ void CheckForInterrupts() {
   // P2: relaxed suffices: the flags carry nothing with them, and a set latch brings us back here.
   if (my_proc->terminate_requested.load(std::memory_order_relaxed) != 0)
     Throw(sqlstate::kAdminShutdown, "terminating connection due to administrator command");
+  if (interrupt_stop_flag != nullptr && interrupt_stop_flag->load(std::memory_order_relaxed) != 0)
+    Throw(sqlstate::kQueryCanceled, "parallel worker was stopped by its leader");
   if (my_proc->cancel_requested.load(std::memory_order_relaxed) != 0) {
     my_proc->cancel_requested.store(0, std::memory_order_relaxed);
     Throw(sqlstate::kQueryCanceled, "canceling statement due to user request");

@@ -112,6 +112,9 @@ void CheckForInterrupts();
 // Sleeps until this process's latch is set, the running statement times out or the client goes away;
 // then CheckForInterrupts. The wait of every loop that serves a query (see latch.h for the loop).
 void WaitInterruptibly(WaitEvent event);
+// A parallel worker's: if it points at a value that is not 0, CheckForInterrupts throws 57014; the worker
+// knows that its leader wants no more.
+extern constinit thread_local const std::atomic<uint32_t>* interrupt_stop_flag;
 // While > 0 CheckForInterrupts does nothing (cleaning up).
 extern constinit thread_local int interrupt_holdoff_count;
 class HoldInterrupts {

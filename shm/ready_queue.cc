@@ -138,6 +138,11 @@ void ChunkConsumer::CancelWait() {
   if ((before & bit) == 0 && NextIsReady(queue_)) WakeOne(queue_);
 }
 
+void ChunkConsumer::EndWait() {
+  // If there is more than one slice, TryClaim hands the wake-up on.
+  queue_->waiting.fetch_and(~(uint64_t{1} << participant_), std::memory_order_seq_cst);
+}
+
 bool ChunkConsumer::ClaimOrWait(Slice* slice, WaitEvent event) {
   for (;;) {
     CheckForInterrupts();
@@ -156,8 +161,7 @@ bool ChunkConsumer::ClaimOrWait(Slice* slice, WaitEvent event) {
       CancelWait();
       throw;
     }
-    // Awake: TryClaim hands on what more there is.
-    queue_->waiting.fetch_and(~(uint64_t{1} << participant_), std::memory_order_seq_cst);
+    EndWait();
   }
 }
 

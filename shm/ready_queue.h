@@ -91,7 +91,10 @@ class ChunkConsumer {
   Claim TryClaim(Slice* slice);
   // Announces that this participant is about to sleep; TryClaim again after it, then WaitLatch.
   void PrepareToWait();
+  // Not sleeping after all; a wake-up that came meanwhile is handed on.
   void CancelWait();
+  // Awake again, and about to call TryClaim.
+  void EndWait();
   // TryClaim with the wait loop around it (CheckForInterrupts at each wake-up). False: done.
   bool ClaimOrWait(Slice* slice, WaitEvent event);
 

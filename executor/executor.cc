@@ -1,0 +1,120 @@
+#include "executor/executor.h"
+
+#include "common/assert.h"
+#include "executor/init_plan.h"
+#include "executor/node.h"
+#include "executor/plan_streams.h"
+#include "executor/remote_end.h"
+
+namespace sluice {
+
+// Destroyed from the bottom up: nodes let go of their slices and workers before the streams are closed.
+struct Executor::Impl {
+  Impl(const PlannedStatement& planned, const ExecutorContext& given)
+      : statement(planned), context(given), statistics(static_cast<size_t>(planned.node_count)) {
+    Arena& arena = *context.shared_arena;
+    state.statement = &statement;
+    state.context = &context;
+    state.statistics = &statistics;
+    state.shared_states = arena.NewArray<void*>(static_cast<size_t>(planned.node_count)).data();
+    state.exec_params = arena.NewArray<Column>(static_cast<size_t>(planned.exec_param_count));
+    for (const InitPlan& init_plan : planned.init_plans) RunInitPlan(init_plan, state);
+    streams = std::make_unique<PlanStreams>(*planned.root, state);
+    if (planned.pass_through) {
+      consumer.emplace(PassThroughQueue(), 0);
+    } else {
+      root = MakeNode(*planned.root, state);
+    }
+  }
+
+  ReadyQueue* PassThroughQueue() const {
+    void* shared = state.shared_states[statement.root->id];
+    if (statement.root->kind == PlanKind::kAppend)
+      return static_cast<AppendShared*>(shared)->copies[0].queue;
+    SLUICE_ASSERT(statement.root->kind == PlanKind::kForeignScan);
+    return static_cast<ScanShared*>(shared)->copies[0].queue;
+  }
+
+  void CountPassedThrough(const Slice& slice);
+
+  const PlannedStatement& statement;
+  ExecutorContext context;
+  std::vector<NodeStatistics> statistics;
+  ExecutionState state{};
+  std::unique_ptr<PlanStreams> streams;
+  std::unique_ptr<Node> root;
+  std::optional<ChunkConsumer> consumer;  // pass-through
+};
+
+Executor::Executor(const PlannedStatement& statement, const ExecutorContext& context)
+    : impl_(std::make_unique<Impl>(statement, context)) {}
+
+Executor::~Executor() {
+  HoldInterrupts hold;
+  impl_.reset();
+}
+
+void Executor::Next(Batch* batch) {
+  SLUICE_ASSERT(impl_->root != nullptr);
+  impl_->root->Next(batch);
+}
+
+void Executor::Impl::CountPassedThrough(const Slice& slice) {
+  const Plan& plan = *statement.root;
+  NodeStatistics& of_root = statistics[static_cast<size_t>(plan.id)];
+  of_root.loops = 1;
+  of_root.rows += slice.rows;
+  of_root.batches++;
+  if (plan.kind != PlanKind::kAppend) return;
+  auto* shared = static_cast<AppendShared*>(state.shared_states[plan.id]);
+  size_t child = shared->scans[slice.stream - shared->copies[0].first_stream];
+  shared->Claimed(state, child).slices++;
+  shared->Claimed(state, child).rows += slice.rows;
+  NodeStatistics& of_scan = statistics[static_cast<size_t>(plan.children[child]->id)];
+  of_scan.loops = 1;
+  of_scan.rows += slice.rows;
+  of_scan.batches++;
+}
+
+bool Executor::NextSlice(Slice* slice) {
+  SLUICE_ASSERT(impl_->consumer.has_value());
+  while (impl_->consumer->ClaimOrWait(slice, WaitEvent::kAppendReady)) {
+    if (slice->kind != SliceKind::kEnd) {
+      impl_->CountPassedThrough(*slice);
+      return true;
+    }
+    CheckStreamEnd(impl_->streams->group()->streams[slice->stream]);
+  }
+  return false;
+}
+
+NodeStatistics Executor::Statistics(int32_t node_id) const {
+  NodeStatistics statistics = impl_->statistics[static_cast<size_t>(node_id)];
+  // A scan below an Append has no node that could be timed; its stream knows.
+  if (statistics.total_us != 0) return statistics;
+  for (const StreamInfo& info : impl_->streams->infos()) {
+    if (info.node_id != node_id) continue;
+    int64_t submitted = info.stream->submitted_us.load(std::memory_order_relaxed);
+    int64_t first = info.stream->first_row_us.load(std::memory_order_relaxed);
+    int64_t ended = info.stream->ended_us.load(std::memory_order_relaxed);
+    if (first != 0) statistics.startup_us = first - submitted;
+    if (ended != 0) statistics.total_us = std::max(statistics.total_us, ended - submitted);
+  }
+  return statistics;
+}
+
+std::vector<Executor::StreamInfo> Executor::Streams() const {
+  return {impl_->streams->infos().begin(), impl_->streams->infos().end()};
+}
+
+std::vector<std::vector<Executor::ClaimCount>> Executor::Claims(int32_t append_node_id) const {
+  auto* shared = static_cast<AppendShared*>(impl_->state.shared_states[append_node_id]);
+  std::vector<std::vector<ClaimCount>> claims;
+  if (shared == nullptr) return claims;
+  for (size_t at = 0; at < shared->claims.size(); at += shared->children)
+    claims.emplace_back(shared->claims.begin() + static_cast<ptrdiff_t>(at),
+                        shared->claims.begin() + static_cast<ptrdiff_t>(at + shared->children));
+  return claims;
+}
+
+}  // namespace sluice

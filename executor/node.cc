@@ -1,0 +1,101 @@
+#include "executor/node.h"
+
+#if __has_include("executor/aggregate.h")
+#include "executor/aggregate.h"
+#endif
+#include "executor/append.h"
+#if __has_include("executor/distinct.h")
+#include "executor/distinct.h"
+#endif
+#include "executor/filter.h"
+#include "executor/foreign_scan.h"
+#if __has_include("executor/hash_join.h")
+#include "executor/hash_join.h"
+#endif
+#include "executor/limit.h"
+#include "executor/merge_append.h"
+#if __has_include("executor/nest_loop.h")
+#include "executor/nest_loop.h"
+#endif
+#include "executor/project.h"
+#include "executor/result.h"
+#if __has_include("executor/set_op.h")
+#include "executor/set_op.h"
+#endif
+#if __has_include("executor/sort.h")
+#include "executor/sort.h"
+#endif
+#include "shm/process_table.h"
+
+namespace sluice {
+
+void Node::Next(Batch* batch) {
+  NodeStatistics& statistics = Statistics();
+  if (between_loops_) {
+    statistics.loops++;
+    between_loops_ = false;
+  }
+  if (state_.context->instrument) {
+    int64_t start = MonotonicUs();
+    NextBatch(batch);
+    int64_t took = MonotonicUs() - start;
+    if (statistics.batches == 0) statistics.startup_us += took;
+    statistics.total_us += took;
+  } else {
+    NextBatch(batch);
+  }
+  statistics.rows += batch->rows;
+  statistics.batches++;
+  between_loops_ = batch->rows == 0;
+}
+
+namespace {
+
+template <typename NodeType, typename PlanType>
+std::unique_ptr<Node> Make(const Plan& plan, ExecutionState& state) {
+  return std::make_unique<NodeType>(static_cast<const PlanType&>(plan), state);
+}
+
+}  // namespace
+
+std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
+  switch (plan.kind) {
+    case PlanKind::kResult: return Make<ResultNode, ResultPlan>(plan, state);
+    case PlanKind::kForeignScan: return Make<ForeignScan, ForeignScanPlan>(plan, state);
+    case PlanKind::kAppend: return Make<Append, AppendPlan>(plan, state);
+    case PlanKind::kMergeAppend: return Make<MergeAppend, MergeAppendPlan>(plan, state);
+    case PlanKind::kProject: return Make<Project, ProjectPlan>(plan, state);
+    case PlanKind::kFilter: return Make<Filter, FilterPlan>(plan, state);
+#if __has_include("executor/aggregate.h")
+    case PlanKind::kAggregate: return Make<Aggregate, AggregatePlan>(plan, state);
+#endif
+#if __has_include("executor/hash_join.h")
+    case PlanKind::kHashJoin: return Make<HashJoin, HashJoinPlan>(plan, state);
+#endif
+#if __has_include("executor/nest_loop.h")
+    case PlanKind::kNestLoop: return Make<NestLoop, NestLoopPlan>(plan, state);
+#endif
+#if __has_include("executor/sort.h")
+    case PlanKind::kSort: return Make<Sort, SortPlan>(plan, state);
+#endif
+    case PlanKind::kLimit: return Make<Limit, LimitPlan>(plan, state);
+#if __has_include("executor/distinct.h")
+    case PlanKind::kDistinct: return Make<Distinct, DistinctPlan>(plan, state);
+#endif
+#if __has_include("executor/set_op.h")
+    case PlanKind::kSetOp: return Make<SetOp, SetOpPlan>(plan, state);
+#endif
+    case PlanKind::kValuesScan:
+    case PlanKind::kFunctionScan:
+    case PlanKind::kVirtualScan:
+    case PlanKind::kMaterialize:
+    case PlanKind::kGather:
+    case PlanKind::kGatherMerge:
+    case PlanKind::kCompletion:
+    default:
+      break;
+  }
+  Refuse("plan node {} is not supported yet", static_cast<int>(plan.kind));
+}
+
+}  // namespace sluice

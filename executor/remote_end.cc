@@ -1,0 +1,61 @@
+#include "executor/remote_end.h"
+
+#include <charconv>
+
+namespace sluice {
+namespace {
+
+// The row count in a command tag such as "SELECT 5"; nullopt where there is none.
+std::optional<uint64_t> RowsOf(std::string_view tag) {
+  constexpr std::string_view kSelect = "SELECT ";
+  if (!tag.starts_with(kSelect)) return std::nullopt;
+  tag.remove_prefix(kSelect.size());
+  uint64_t rows = 0;
+  auto [end, error] = std::from_chars(tag.data(), tag.data() + tag.size(), rows);
+  if (error != std::errc() || end != tag.data() + tag.size()) return std::nullopt;
+  return rows;
+}
+
+// The shard counted its rows, the io worker those that arrived.
+void CheckRowCount(const Stream& stream) {
+  if (stream.kind != StreamKind::kQuery) return;
+  std::optional<uint64_t> sent = RowsOf(stream.command_tag);
+  uint64_t received = stream.rows.load(std::memory_order_relaxed);
+  if (!sent || *sent == received) return;
+  Error error = MakeError(sqlstate::kInternalError,
+                          "server \"{}\" sent {} rows, but {} rows were received",
+                          stream.connection->server_name, *sent, received);
+  throw QueryError(std::move(error));
+}
+
+}  // namespace
+
+Error ErrorOf(const Stream& stream) {
+  Error error = stream.error.Load();
+  error.position = 0;  // it counts in the remote statement, which the client did not write
+  if (!error.context.empty()) error.context += '\n';
+  std::string_view server = stream.connection == nullptr ? "" : stream.connection->server_name;
+  if (stream.sql.empty()) {
+    error.context += fmt::format("reading from server {}", server);
+  } else {
+    error.context += fmt::format("remote SQL command on server {}: {}", server, stream.sql);
+  }
+  return error;
+}
+
+void CheckStreamEnd(const Stream& stream) {
+  switch (stream.state.load(std::memory_order_acquire)) {  // S1
+    case StreamState::kEnded: return CheckRowCount(stream);
+    case StreamState::kFailed: throw QueryError(ErrorOf(stream));
+    case StreamState::kCancelled:
+      Throw(sqlstate::kQueryCanceled, "canceling statement due to user request");
+    case StreamState::kPending:
+    case StreamState::kConnecting:
+    case StreamState::kRunning:
+      break;
+  }
+  Throw(sqlstate::kInternalError, "a stream of server \"{}\" ended without saying how",
+        stream.connection->server_name);
+}
+
+}  // namespace sluice
