@@ -1,0 +1,107 @@
+// Stream groups, from kOpen to kClosed. A group is admitted when all its chunks and all its connections are
+// there at once; until then it holds nothing, so two plans never wait for each other's halves.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fdw/stream_task.h"
+
+namespace sluice {
+
+class Pool;
+class PostgresStream;
+
+// Streams of one group and one pool that read under one snapshot: the first to run exports it, the
+// others import it. The exporter's connection keeps its transaction open until all others have.
+struct SharedSnapshot {
+  bool exporter_chosen = false;
+  std::string id;                     // empty: not exported yet
+  std::optional<Error> error;         // the export failed
+  uint32_t importers = 0;             // that have neither imported it nor given up
+  std::vector<PostgresStream*> waiting;
+  Connection* exporter = nullptr;     // to be told when importers is 0
+};
+
+class Group {
+ public:
+  Group(Worker* worker, StreamGroup* shared);
+  ~Group();
+
+  StreamGroup* shared() const { return shared_; }
+  bool admitted() const { return admitted_; }
+  bool closing() const { return closing_; }
+  void Admit();                      // REQUIRES: everything is reserved
+  void Refuse(const Error& error);   // every stream ends with it
+  void Close();                      // the backend wants it gone
+  // Whether nothing points into shared memory any more.
+  bool done() const { return closing_ && open_tasks_ == 0; }
+  void OnTaskEnded();
+
+  // Null where the stream reads under a snapshot of its own.
+  SharedSnapshot* SnapshotFor(const Stream& stream);
+
+ private:
+  friend class GroupSet;
+  std::unique_ptr<StreamTask> MakeTask(Stream* stream);
+  void OnAdmissionTimeout();
+
+  Worker* const worker_;
+  StreamGroup* const shared_;
+  std::vector<std::unique_ptr<StreamTask>> tasks_;
+  std::unordered_map<std::string_view, SharedSnapshot> snapshots_;  // by pool key
+  Timer admission_timer_;
+  size_t open_tasks_ = 0;
+  bool admitted_ = false;
+  bool closing_ = false;
+};
+
+// Ends at once with an error.
+class RefusedStream final : public StreamTask {
+ public:
+  RefusedStream(Worker* worker, Group* group, Stream* stream, const Error& error)
+      : StreamTask(worker, group, stream), error_(error) {}
+  void Start() override { End(StreamState::kFailed, &error_); }
+  void Resume() override {}
+  void Detach() override {}
+
+ private:
+  Error error_;
+};
+
+class GroupSet {
+ public:
+  explicit GroupSet(Worker* worker);
+  void Open(StreamGroup* shared);
+  void Close(StreamGroup* shared);
+  void Refuse(Group* group, const Error& error);
+  // A group may be done; a connection or chunks may have become free.
+  void WantsReaping() { reap_ = true; }
+  void WantsAdmission() { admit_ = true; }
+  // Once a round of the loop: admits what can be admitted, in turn, and lets go of what is done.
+  void Round();
+
+ private:
+  enum class Verdict { kAdmit, kWait, kRefuse };
+  struct Claims {
+    std::vector<const Pool*> pools;
+    bool chunks = false;
+  };
+  Verdict Judge(const Group& group, Claims* claims, Error* error);
+  void Admit();
+  void Reap();  // stores kClosed in groups that are done
+
+  Worker* const worker_;
+  std::unordered_map<StreamGroup*, std::unique_ptr<Group>> groups_;
+  std::deque<Group*> waiting_;
+  Timer retry_timer_;  // backends give chunks back without telling
+  bool reap_ = false;
+  bool admit_ = false;
+};
+
+}  // namespace sluice
