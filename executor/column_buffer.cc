@@ -2,6 +2,12 @@
 
 namespace sluice {
 
+std::vector<Oid> ColumnTypes(std::span<const OutputColumn> columns) {
+  std::vector<Oid> types;
+  for (const OutputColumn& column : columns) types.push_back(column.type);
+  return types;
+}
+
 ColumnBuffer::ColumnBuffer(Oid type) {
   column.type = type;
   column.physical = PhysicalOf(type);
@@ -62,6 +68,41 @@ void CopyRows(const Column& from, const uint32_t* rows, size_t count, ColumnBuff
     size_t row = rows == nullptr ? i : rows[i];
     nulls[row] = from.IsNull(row);
   }
+}
+
+void AppendRows(const Column& from, const uint32_t* rows, size_t count, size_t at, ColumnBuffer* to) {
+  WithWidth(WidthOf(from.physical), [&](auto tag) {
+    using T = decltype(tag);
+    const T* source = from.Data<T>();
+    T* target = to->column.Data<T>() + at;
+    size_t mask = from.mask;
+    if (rows == nullptr) {
+      for (size_t i = 0; i < count; i++) target[i] = source[i & mask];
+    } else {
+      for (size_t i = 0; i < count; i++) target[i] = source[rows[i] & mask];
+    }
+  });
+  if (from.nulls == nullptr) return;
+  uint8_t* nulls = to->Nulls() + at;
+  for (size_t i = 0; i < count; i++) nulls[i] = from.IsNull(rows == nullptr ? i : rows[i]);
+}
+
+void AppendNulls(size_t count, size_t at, ColumnBuffer* to) {
+  if (count == 0) return;
+  size_t width = WidthOf(to->column.physical);
+  std::memset(static_cast<char*>(to->column.data) + at * width, 0, count * width);
+  std::memset(to->Nulls() + at, 1, count);
+}
+
+Batch ConstantRow(const Batch& batch, size_t row, std::vector<Column>* columns) {
+  columns->assign(batch.columns.begin(), batch.columns.end());
+  for (Column& column : *columns) {
+    if (column.constant()) continue;
+    column.data = static_cast<char*>(column.data) + row * WidthOf(column.physical);
+    if (column.nulls != nullptr) column.nulls += row;
+    column.mask = 0;
+  }
+  return Batch{1, *columns};
 }
 
 Column CopyValue(const Column& from, size_t row, Arena* arena) {

@@ -31,6 +31,8 @@ inline void WithWidth(size_t width_bytes, Fn&& fn) {
   }
 }
 
+std::vector<Oid> ColumnTypes(std::span<const OutputColumn> columns);
+
 // kBatchRows values of one type, with a null map that is only shown (column.nulls) once it is asked for.
 class ColumnBuffer {
  public:
@@ -54,8 +56,16 @@ void GatherColumn(const Column& from, const uint32_t* rows, size_t count, Column
 // to[r] = from[r] for the rows listed (rows null: 0..count), nulls included.
 void CopyRows(const Column& from, const uint32_t* rows, size_t count, ColumnBuffer* to);
 
+// to[at + i] = from[rows[i]] (rows null: from[i]) for i < count; `to` is never a constant.
+void AppendRows(const Column& from, const uint32_t* rows, size_t count, size_t at, ColumnBuffer* to);
+// `count` NULLs from row `at` on.
+void AppendNulls(size_t count, size_t at, ColumnBuffer* to);
+
 // The value at one row as a one-row constant column, copied into `arena`: outlives the batch.
 Column CopyValue(const Column& from, size_t row, Arena* arena);
+
+// One row of a batch as constant columns, without copying.
+Batch ConstantRow(const Batch& batch, size_t row, std::vector<Column>* columns);
 
 // `rows` rows of a batch from row `first` on, without copying; `columns` holds the shifted columns.
 Batch SliceBatch(const Batch& batch, size_t first, size_t rows, std::vector<Column>* columns);

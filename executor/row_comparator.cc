@@ -91,28 +91,22 @@ int RowComparator::Compare(const char* a, const char* b, size_t from) {
   return 0;
 }
 
-int RowComparator::NullClass(const char* row) const {
+uint64_t RowComparator::Prefix(const Column& column, size_t row) const {
   const Key& key = keys_[0];
-  if (!layout_->IsNull(row, key.sort.column)) return 1;
-  return key.sort.nulls_first ? 0 : 2;
-}
-
-uint64_t RowComparator::Prefix(const char* row) const {
-  const Key& key = keys_[0];
-  const char* slot = layout_->Slot(row, key.sort.column);
+  if (column.IsNull(row)) return key.sort.nulls_first ? 0 : ~uint64_t{0};
   uint64_t prefix = 0;
   switch (key.view_a.physical) {
-    case Physical::kBool: prefix = *reinterpret_cast<const uint8_t*>(slot); break;
-    case Physical::kInt2: prefix = FlipSign(*reinterpret_cast<const int16_t*>(slot)); break;
-    case Physical::kInt4: prefix = FlipSign(*reinterpret_cast<const int32_t*>(slot)); break;
-    case Physical::kInt8: prefix = FlipSign(*reinterpret_cast<const int64_t*>(slot)); break;
-    case Physical::kUint4: prefix = *reinterpret_cast<const uint32_t*>(slot); break;
-    case Physical::kFloat4: prefix = OrderedBits(*reinterpret_cast<const float*>(slot)); break;
-    case Physical::kFloat8: prefix = OrderedBits(*reinterpret_cast<const double*>(slot)); break;
-    case Physical::kUuid: prefix = LoadBig<uint64_t>(slot); break;
+    case Physical::kBool: prefix = column.At<uint8_t>(row); break;
+    case Physical::kInt2: prefix = FlipSign(column.At<int16_t>(row)); break;
+    case Physical::kInt4: prefix = FlipSign(column.At<int32_t>(row)); break;
+    case Physical::kInt8: prefix = FlipSign(column.At<int64_t>(row)); break;
+    case Physical::kUint4: prefix = column.At<uint32_t>(row); break;
+    case Physical::kFloat4: prefix = OrderedBits(column.At<float>(row)); break;
+    case Physical::kFloat8: prefix = OrderedBits(column.At<double>(row)); break;
+    case Physical::kUuid: prefix = LoadBig<uint64_t>(&column.At<Uuid>(row)); break;
     case Physical::kInterval: break;
     case Physical::kBytes: {
-      std::string_view value = *reinterpret_cast<const std::string_view*>(slot);
+      std::string_view value = column.At<std::string_view>(row);
       Oid type = layout_->type(key.sort.column);
       if (type == kNumericOid) {
         prefix = NumericPrefix(value);
