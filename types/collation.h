@@ -1,4 +1,4 @@
-// Text order. A Collator compares with the same provider as the shards: C (bytes), libc, or ICU.
+// Text order and case. A Collator compares with the same provider as the shards: C (bytes), libc, or ICU.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,12 @@ class Collator {
   virtual ~Collator() = default;
   // Ties under the locale are broken by bytes, as Postgres's deterministic collations do.
   virtual int Compare(std::string_view a, std::string_view b) const = 0;
+  // Whether Compare is the order of bytes.
   virtual bool is_c() const { return false; }
+  // lower(), upper() and initcap() under the locale's character classes; ASCII only where not overridden.
+  virtual void AppendLower(std::string_view text, std::string* out) const;
+  virtual void AppendUpper(std::string_view text, std::string* out) const;
+  virtual void AppendInitcap(std::string_view text, std::string* out) const;
 };
 
 // Each process registers what its catalog knows (kDefaultCollationOid: the shards' database default).

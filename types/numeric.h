@@ -162,6 +162,7 @@ Numeric NumericTruncate(Numeric value, int scale);
 Numeric NumericCeil(const Numeric& value);
 Numeric NumericFloor(const Numeric& value);
 Numeric NumericSqrt(const Numeric& value);      // 2201F
+Numeric NumericSqrtToScale(const Numeric& value, int scale);  // REQUIRES: finite, not negative
 Numeric NumericExp(const Numeric& value);
 Numeric NumericLn(const Numeric& value);        // 2201E
 Numeric NumericLog(const Numeric& base, const Numeric& value);

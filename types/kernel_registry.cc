@@ -1,0 +1,37 @@
+#include "types/kernel_registry.h"
+
+#include "common/assert.h"
+
+namespace sluice {
+namespace {
+
+struct Registry {
+  std::vector<const Kernel*> all;  // by function oid
+
+  Registry() {
+    for (std::span<const Kernel> table :
+         std::initializer_list<std::span<const Kernel>>{}) {
+      for (const Kernel& kernel : table) all.push_back(&kernel);
+    }
+    std::sort(all.begin(), all.end(), [](const Kernel* a, const Kernel* b) { return a->function < b->function; });
+    for (size_t i = 1; i < all.size(); i++) SLUICE_ASSERT(all[i - 1]->function != all[i]->function);
+  }
+};
+
+const Registry& TheRegistry() {
+  static const auto* registry = new Registry();
+  return *registry;
+}
+
+}  // namespace
+
+const Kernel* FindKernel(Oid function) {
+  const auto& all = TheRegistry().all;
+  auto found = std::lower_bound(all.begin(), all.end(), function,
+                                [](const Kernel* kernel, Oid oid) { return kernel->function < oid; });
+  return found != all.end() && (*found)->function == function ? *found : nullptr;
+}
+
+std::span<const Kernel* const> AllKernels() { return TheRegistry().all; }
+
+}  // namespace sluice

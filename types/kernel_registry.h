@@ -1,0 +1,22 @@
+// How the kernel files register: each gives its table, kernel_registry.cc merges them by function oid.
+#pragma once
+
+#include <span>
+
+#include "types/kernel.h"
+
+namespace sluice {
+
+std::span<const Kernel> ComparisonKernels();
+std::span<const Kernel> IntegerKernels();
+std::span<const Kernel> FloatKernels();
+std::span<const Kernel> NumericKernels();
+std::span<const Kernel> CastKernels();
+std::span<const Kernel> TextKernels();
+std::span<const Kernel> TextFormatKernels();
+std::span<const Kernel> PatternKernels();
+std::span<const Kernel> DateTimeKernels();
+std::span<const Kernel> DateTimePartKernels();
+std::span<const Kernel> MiscKernels();
+
+}  // namespace sluice
