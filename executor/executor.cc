@@ -20,6 +20,7 @@ struct Executor::Impl {
     state.exec_params = arena.NewArray<Column>(static_cast<size_t>(planned.exec_param_count));
     for (const InitPlan& init_plan : planned.init_plans) RunInitPlan(init_plan, state);
     streams = std::make_unique<PlanStreams>(*planned.root, state);
+    streams->AwaitAdmission();
     if (planned.pass_through) {
       consumer.emplace(PassThroughQueue(), 0);
     } else {

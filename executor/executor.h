@@ -69,6 +69,7 @@ class Executor {
 };
 
 // The main function of a parallel worker process: waits for assignments, runs them, until terminated.
-[[noreturn]] void ParallelWorkerMain();
+// `before_query` is called before each: what a session does to be up to date (user types, collations).
+[[noreturn]] void ParallelWorkerMain(const std::function<void()>& before_query = {});
 
 }  // namespace sluice

@@ -50,6 +50,7 @@ Column RunArray(Node* node, Oid type, Arena* arena) {
 
 void RunInitPlan(const InitPlan& init_plan, ExecutionState& state) {
   PlanStreams streams(*init_plan.plan, state);
+  streams.AwaitAdmission();
   std::unique_ptr<Node> node = MakeNode(*init_plan.plan, state);
   Arena* arena = state.context->shared_arena;
   Column& result = state.exec_params[static_cast<size_t>(init_plan.param)];

@@ -9,10 +9,13 @@
 #endif
 #include "executor/filter.h"
 #include "executor/foreign_scan.h"
+#include "executor/gather.h"
+#include "executor/gather_merge.h"
 #if __has_include("executor/hash_join.h")
 #include "executor/hash_join.h"
 #endif
 #include "executor/limit.h"
+#include "executor/materialize.h"
 #include "executor/merge_append.h"
 #if __has_include("executor/nest_loop.h")
 #include "executor/nest_loop.h"
@@ -88,14 +91,18 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
     case PlanKind::kValuesScan:
     case PlanKind::kFunctionScan:
     case PlanKind::kVirtualScan:
-    case PlanKind::kMaterialize:
-    case PlanKind::kGather:
-    case PlanKind::kGatherMerge:
+    case PlanKind::kMaterialize: return Make<Materialize, MaterializePlan>(plan, state);
+    case PlanKind::kGather: return Make<Gather, GatherPlan>(plan, state);
+    case PlanKind::kGatherMerge: return Make<GatherMerge, GatherMergePlan>(plan, state);
     case PlanKind::kCompletion:
     default:
       break;
   }
   Refuse("plan node {} is not supported yet", static_cast<int>(plan.kind));
+}
+
+void PrepareShared(const Plan& plan, ExecutionState& state) {
+  for (const Plan* child : plan.children) PrepareShared(*child, state);
 }
 
 }  // namespace sluice

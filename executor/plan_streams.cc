@@ -4,6 +4,7 @@
 
 #include "common/assert.h"
 #include "executor/expression.h"
+#include "executor/remote_end.h"
 #include "shm/shared_memory.h"
 #include "types/codec.h"
 
@@ -248,6 +249,21 @@ PlanStreams::PlanStreams(const Plan& root, ExecutionState& state) {
     ReserveHere(group_->extra_chunks);
     reserved_here_ = group_->extra_chunks;
   }
+}
+
+void PlanStreams::AwaitAdmission() {
+  if (group_->streams.empty() || group_->extra_chunks == 0) return;
+  Stream& first = group_->streams[0];
+  ChunkConsumer consumer(first.output, 0);
+  for (;;) {
+    ResetLatch(&my_proc->latch);
+    consumer.PrepareToWait();  // a refused group only ends its streams
+    if (group_->state.load(std::memory_order_acquire) != GroupState::kSubmitted) break;
+    if (first.state.load(std::memory_order_acquire) == StreamState::kFailed)
+      throw QueryError(ErrorOf(first));
+    WaitInterruptibly(WaitEvent::kStreamAdmission);
+  }
+  consumer.EndWait();
 }
 
 PlanStreams::~PlanStreams() {

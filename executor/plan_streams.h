@@ -82,6 +82,10 @@ class PlanStreams {
   PlanStreams(const PlanStreams&) = delete;
   PlanStreams& operator=(const PlanStreams&) = delete;
 
+  // Where rows of local children or workers will take chunks too: waits until these are promised. Throws
+  // the error of a group that is not admitted.
+  void AwaitAdmission();
+
   StreamGroup* group() { return group_; }
   std::span<const Executor::StreamInfo> infos() const { return infos_; }
 

@@ -45,10 +45,10 @@ void FinishAssignment(ParallelQuery* query) {
 
 void ReportError(ParallelQuery* query, const Error& error) {
   uint32_t none = 0;
-  if (query->error_state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) {
-    query->error.Store(error);
-    query->error_state.store(2, std::memory_order_release);  // W4
-  }
+  if (!query->error_state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
+  query->error.Store(error);
+  query->error_state.store(2, std::memory_order_release);  // W4
+  // Only now: who sees W3 set by an error finds the error.
   query->stop.store(1, std::memory_order_seq_cst);
   SetLatch(&shared_memory->processes.slots[query->leader].latch);
 }

@@ -152,7 +152,25 @@ void CheckForInterrupts() {
   if (++calls % 256 == 0) CheckClient();
 }
 
+namespace {
+
+thread_local BeforeWait::Fn before_wait_fn = nullptr;
+thread_local void* before_wait_self = nullptr;
+
+}  // namespace
+
+BeforeWait::BeforeWait(Fn fn, void* self) : outer_fn_(before_wait_fn), outer_self_(before_wait_self) {
+  before_wait_fn = fn;
+  before_wait_self = self;
+}
+
+BeforeWait::~BeforeWait() {
+  before_wait_fn = outer_fn_;
+  before_wait_self = outer_self_;
+}
+
 void WaitInterruptibly(WaitEvent event) {
+  if (before_wait_fn != nullptr && before_wait_fn(before_wait_self)) return CheckForInterrupts();
   int timeout_ms = -1;
   if (statement_deadline_us != 0 && interrupt_holdoff_count == 0)
     timeout_ms = static_cast<int>(

@@ -115,6 +115,20 @@ void WaitInterruptibly(WaitEvent event);
 // A parallel worker's: if it points at a value that is not 0, CheckForInterrupts throws 57014; the worker
 // knows that its leader wants no more.
 extern constinit thread_local const std::atomic<uint32_t>* interrupt_stop_flag;
+// While it lives, WaitInterruptibly calls `fn` before it sleeps. If that returns true, something has
+// changed, and it does not sleep. Null: nothing is called.
+class BeforeWait {
+ public:
+  using Fn = bool (*)(void* self);
+  BeforeWait(Fn fn, void* self);
+  ~BeforeWait();
+  BeforeWait(const BeforeWait&) = delete;
+  BeforeWait& operator=(const BeforeWait&) = delete;
+
+ private:
+  Fn outer_fn_;
+  void* outer_self_;
+};
 // While > 0 CheckForInterrupts does nothing (cleaning up).
 extern constinit thread_local int interrupt_holdoff_count;
 class HoldInterrupts {
