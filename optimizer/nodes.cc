@@ -262,6 +262,8 @@ bool Planner::IsShippable(const Expr* expr) const {
   return !HasSubquery(expr) && CanShip(*expr, catalog_);
 }
 
+bool Planner::CanComputeHere(const Expr& expr) const { return CanEvaluate(expr); }
+
 bool Planner::AllShippable(const std::vector<const Expr*>& exprs) const {
   for (const Expr* expr : exprs)
     if (!IsShippable(expr)) return false;

@@ -100,32 +100,33 @@ class Planner {
   void Number(sluice::Plan* plan);
   void Estimate(sluice::Plan* plan);
   bool TypesPassThrough(std::span<const OutputColumn> output) const;
+  int16_t ClientFormat(size_t column) const;
   Local PlanAny(const Query& query, bool top);
 
   // prepare.cc: Query → Select
   const Query* InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack);
   Select Prepare(const Query& query);
   JoinNode* CopyTree(const JoinTree* tree);
-  JoinNode* Graft(Select& into, const Select& from, std::vector<const Expr*>* where,
-                  std::vector<const Expr*>* targets);
+  JoinNode* NewJoinNode();
   void PullUpSubqueries(Select& select);
-  void ReplaceRel(Select& select, int rel, const std::vector<const Expr*>& exprs);
-  void ReduceOuterJoins(Select& select);
+  bool PullUp(Select& select, int rel, JoinNode* leaf, bool nullable);
+  // Takes a prepared subquery's rels in. Its tree and expressions are rewritten to `into`'s numbering,
+  // references to the enclosing query becoming references to `into`'s own rels.
+  void Graft(Select& into, Select& from);
 
   // sublink.cc
-  void ConvertWhereSublinks(Select& select);
+  void ConvertSublinks(Select& select);
   bool ConvertConjunct(Select& select, const Expr* conjunct);
   void ConvertExists(Select& select, const Query& subquery, bool negated);
   void ConvertAny(Select& select, const Expr& sublink, bool negated);
   const Expr* DecorrelateScalar(Select& select, const Expr& sublink);
-  const Expr* ReplaceSublinks(Select& select, const Expr* expr, bool in_where);
+  const Expr* ReplaceSublinks(Select& select, const Expr* expr, bool may_join);
   const Expr* AddInitPlan(const Expr& sublink);
 
   // setop.cc
-  Local PlanSetOp(const Query& query, const SetOpTree& tree);
-  void FlattenUnion(const Query& query, const SetOpTree& tree, const SetOpTree& top, Oid,
-                    std::vector<Local>* children);
+  Local PlanSetOp(const Query& query);
   Local PlanSetOpTree(const Query& query, const SetOpTree& tree);
+  void FlattenUnion(const Query& query, const SetOpTree& tree, bool all, std::vector<Local>* children);
 
   // prune.cc
   std::vector<const Relation*> Prune(const QueryRel& rel, int index, const std::vector<const Expr*>& quals);
@@ -136,22 +137,35 @@ class Planner {
   Piece PlanNode(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
                  const std::vector<const Expr*>& required);
   Piece PlanLeaf(const Select& select, int rel, const std::vector<const Expr*>& quals);
-  Piece PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals);
   Piece PlanOuterJoin(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
                       const std::vector<const Expr*>& required);
   Piece PlanInnerJoins(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
                        const std::vector<const Expr*>& required);
   Piece Join(const Select& select, Piece& left, Piece& right, JoinType type,
-             const std::vector<const Expr*>& conditions, bool null_aware,
+             std::vector<const Expr*> conditions, bool null_aware,
              const std::vector<const Expr*>& required);
-  bool TryColocate(const Select& select, const Piece& left, const Piece& right, JoinType type,
-                   const std::vector<const Expr*>& conditions, Piece* out);
-  bool SameKey(const Select& select, const Piece& left, const Piece& right,
-               const std::vector<const Expr*>& conditions, int* left_rel, int* right_rel);
-  void AddQual(Piece& piece, const Expr* qual);
+  Piece JoinLocally(const Select& select, Piece& left, Piece& right, JoinType type,
+                    const std::vector<const Expr*>& conditions, bool null_aware,
+                    const std::vector<const Expr*>& required);
+  void AddEqualConstants(std::vector<const Expr*>* quals);
+  double JoinRows(const Select& select, const Piece& left, const Piece& right, JoinType type,
+                  const std::vector<const Expr*>& conditions) const;
+
+  // base_rel.cc: one rel
+  Piece PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals);
+  Piece PlanOtherRel(const Select& select, int rel);
   void FilterPiece(const Select& select, Piece& piece, const std::vector<const Expr*>& quals);
   double Selectivity(const Select& select, const Expr* qual) const;
+  // Of a column: from the shards' statistics; 0 unknown.
   double DistinctValues(const Select& select, const Expr* expr, double rows) const;
+
+  // colocate.cc
+  bool TryColocate(const Select& select, const Piece& left, const Piece& right, JoinType type,
+                   const std::vector<const Expr*>& conditions, Piece* out);
+  bool AlignShards(const Select& select, const Piece& left, const Piece& right, JoinType type,
+                   const std::vector<const Expr*>& conditions, Piece* out);
+  bool SameKey(const Select& select, int left_rel, int right_rel,
+               const std::vector<const Expr*>& conditions);
 
   // scan.cc
   Local ToLocal(const Select& select, const Piece& piece, const std::vector<const Expr*>& wanted);
@@ -163,9 +177,13 @@ class Planner {
   Local EmptyResult(const std::vector<const Expr*>& provides);
 
   // upper.cc: aggregation to LIMIT
-  Local PlanUpper(const Select& select, Piece base, bool top);
+  Local PlanSelect(const Query& query, bool top);
+  Local PlanUpper(const Select& select, bool top);
+  Local PlanWithoutFrom(const Select& select);
   Local PlanRemoteRows(const Select& select, RemoteSelect remote, bool top);
   Local FinishLocal(const Select& select, Local input, bool sorted, bool deduplicated);
+  Local Deduplicate(Local input);
+  void AddDependentColumns(const Select& select, std::vector<const Expr*>* groups);
   bool CoversKey(const Select& select, const Piece& piece, const std::vector<const Expr*>& exprs);
   bool TryWholeAggregate(const Select& select, const Piece& base,
                          const std::vector<const Expr*>& groups, RemoteSelect* remote);
@@ -179,6 +197,7 @@ class Planner {
   bool TryDistinctOnShards(const Select& select, const Piece& base,
                            const std::vector<const Expr*>& groups,
                            const std::vector<const Expr*>& aggregates, Local* out);
+  double GroupCount(const Select& select, const std::vector<const Expr*>& groups, double rows) const;
   Local AggregateLocally(Local input, const std::vector<const Expr*>& groups,
                          const std::vector<const Expr*>& aggregates);
 
@@ -206,6 +225,7 @@ class Planner {
   double ScannedRows(const sluice::Plan& plan) const;
 
   bool IsShippable(const Expr* expr) const;
+  bool CanComputeHere(const Expr& expr) const;
   bool AllShippable(const std::vector<const Expr*>& exprs) const;
   std::span<const SortKey> CopyKeys(const std::vector<SortKey>& keys);
   const Server& ServerOf(Oid server) const;
@@ -218,6 +238,7 @@ class Planner {
   const PlannerSettings& settings_;
   Arena& arena_;    // the plan's
   Arena scratch_;   // expressions in work
+  std::vector<std::unique_ptr<JoinNode>> join_nodes_;
   std::vector<InitPlan> init_plans_;
   std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → its parameter
   std::map<Oid, std::vector<const Expr*>> key_expressions_;
@@ -226,6 +247,8 @@ class Planner {
   PlannedStatement* statement_ = nullptr;
 };
 
+// Whether values that are equal are also the same to every function (1.0 and 1.00 are not).
+bool EqualMeansSame(Oid type);
 uint64_t RelsOfNode(const JoinNode& node);
 void CollectColumns(const Expr* expr, std::vector<const Expr*>* columns);
 void AddUnique(const Expr* expr, std::vector<const Expr*>* to);

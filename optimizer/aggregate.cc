@@ -1,0 +1,268 @@
+// GROUP BY and aggregates: whole on the shards, in two steps (partial ones there, combined here), or here.
+#include "common/error.h"
+#include "optimizer/evaluable.h"
+#include "optimizer/planning.h"
+
+namespace sluice {
+namespace {
+
+// pg_proc oids.
+constexpr Oid kSumInt8 = 2107, kSumInt4 = 2108, kSumInt2 = 2109, kSumInterval = 2113, kSumNumeric = 2114;
+constexpr Oid kAvgInt8 = 2100, kAvgInt4 = 2101, kAvgInt2 = 2102, kAvgNumeric = 2103;
+constexpr Oid kCountAny = 2147, kCountStar = 2803;
+constexpr Oid kNumericToInt8 = 1779, kInt8ToNumeric = 1781, kNumericDivide = 1727, kNumericDivideOper = 1761;
+
+const Expr* WithFunction(const Expr& aggregate, Oid function, Oid type, Arena* arena) {
+  Expr* copy = arena->New<Expr>(aggregate);
+  copy->function = function;
+  copy->type = type;
+  copy->typmod = -1;
+  if (type != aggregate.type) copy->collation = kInvalidOid;
+  return copy;
+}
+
+const Expr* CombineWith(Oid function, const Expr* partial, Oid type, Arena* arena) {
+  Expr* combine = arena->New<Expr>();
+  combine->kind = ExprKind::kAggregate;
+  combine->function = function;
+  combine->type = type;
+  combine->collation = partial->type == type ? partial->collation : kInvalidOid;
+  combine->input_collation = partial->collation;
+  std::vector<const Expr*> args = {partial};
+  combine->args = arena->CopyArray(args);
+  return combine;
+}
+
+// One aggregate in two steps: `partials` are asked of the shards, `result` computes it from aggregates over
+// them. Only what is exact: no float sums (their rounding would depend on the split).
+struct TwoSteps {
+  std::vector<const Expr*> partials;
+  const Expr* result = nullptr;
+};
+
+std::optional<TwoSteps> Decompose(const Expr& aggregate, Arena* arena) {
+  if (aggregate.distinct || !aggregate.order_by.empty() || aggregate.aggregate_levels_up != 0)
+    return std::nullopt;
+  auto combined = [&](const Expr* partial, Oid function, Oid type) {
+    return TwoSteps{{partial}, CombineWith(function, partial, type, arena)};
+  };
+  auto average = [&](Oid sum, Oid sum_type) {
+    const Expr* sums = WithFunction(aggregate, sum, sum_type, arena);
+    const Expr* counts = WithFunction(aggregate, kCountAny, kInt8Oid, arena);
+    const Expr* total = CombineWith(sum_type == kInt8Oid ? kSumInt8 : kSumNumeric, sums, kNumericOid, arena);
+    const Expr* count = CombineWith(kSumInt8ToInt8, counts, kInt8Oid, arena);
+    const Expr* divisor = MakeCall(kInt8ToNumeric, kInvalidOid, kNumericOid, {count}, arena);
+    // Over no rows the sum is NULL, and so is the quotient.
+    return TwoSteps{{sums, counts},
+                    MakeCall(kNumericDivide, kNumericDivideOper, kNumericOid, {total, divisor}, arena)};
+  };
+  switch (aggregate.function) {
+    case kCountAny: case kCountStar: return combined(&aggregate, kSumInt8ToInt8, kInt8Oid);
+    case kSumInt2: case kSumInt4: {
+      const Expr* total = CombineWith(kSumInt8, &aggregate, kNumericOid, arena);
+      return TwoSteps{{&aggregate}, MakeCall(kNumericToInt8, kInvalidOid, kInt8Oid, {total}, arena)};
+    }
+    case kSumInt8: case kSumNumeric: return combined(&aggregate, kSumNumeric, kNumericOid);
+    case kSumInterval: return combined(&aggregate, kSumInterval, kIntervalOid);
+    case kAvgInt2: return average(kSumInt2, kInt8Oid);
+    case kAvgInt4: return average(kSumInt4, kInt8Oid);
+    case kAvgInt8: return average(kSumInt8, kNumericOid);
+    case kAvgNumeric: return average(kSumNumeric, kNumericOid);
+    default: break;
+  }
+  const ProcInfo* proc = FindProc(aggregate.function);
+  if (proc == nullptr) return std::nullopt;
+  for (std::string_view name : {"min", "max", "bool_and", "bool_or", "every"})
+    if (proc->name == name) return combined(&aggregate, aggregate.function, aggregate.type);
+  return std::nullopt;
+}
+
+bool IsInsensitiveToDuplicates(const Expr& aggregate) {
+  const ProcInfo* proc = FindProc(aggregate.function);
+  if (proc == nullptr || aggregate.filter != nullptr || !aggregate.order_by.empty() ||
+      aggregate.args.size() != 1)
+    return false;
+  return aggregate.distinct || proc->name == "min" || proc->name == "max";
+}
+
+// States of these cannot be combined without saying in which order.
+bool KeepsOrder(const Expr& aggregate) {
+  const ProcInfo* proc = FindProc(aggregate.function);
+  return proc == nullptr || proc->name == "string_agg" || proc->name == "array_agg";
+}
+
+}  // namespace
+
+Local Planner::PlanAggregate(const Select& select, const Piece& base,
+                             const std::vector<const Expr*>& groups,
+                             const std::vector<const Expr*>& aggregates) {
+  Local result;
+  if (TryPartialOnShards(select, base, groups, aggregates, &result)) return result;
+  if (TryDistinctOnShards(select, base, groups, aggregates, &result)) return result;
+  std::vector<const Expr*> wanted = groups;
+  for (const Expr* aggregate : aggregates) {
+    wanted.insert(wanted.end(), aggregate->args.begin(), aggregate->args.end());
+    if (aggregate->filter != nullptr) wanted.push_back(aggregate->filter);
+    for (const SortKey& key : aggregate->order_by) wanted.push_back(key.expr);
+  }
+  return AggregateLocally(ToLocal(select, base, wanted), groups, aggregates);
+}
+
+bool Planner::TryPartialOnShards(const Select& select, const Piece& base,
+                                 const std::vector<const Expr*>& groups,
+                                 const std::vector<const Expr*>& aggregates, Local* out) {
+  if (!settings_.enable_pushdown_aggregate || !base.remote || !base.pushable ||
+      !base.local_quals.empty() || base.shards.empty() || !AllShippable(groups))
+    return false;
+  for (const Expr* group : groups)
+    if (!CanGroupBy(group->type, group->collation)) return false;
+  RemoteSelect remote;
+  remote.piece = &base;
+  remote.grouped = true;
+  remote.divisible = true;
+  remote.group_by = groups;
+  remote.targets = groups;
+  std::vector<const Expr*> combines, results = groups;
+  for (const Expr* aggregate : aggregates) {
+    auto steps = Decompose(*aggregate, &scratch_);
+    if (!steps || !AllShippable(steps->partials)) return false;
+    for (const Expr* partial : steps->partials) AddUnique(partial, &remote.targets);
+    AnyExpr(steps->result, [&](const Expr& e, int) {
+      if (e.kind != ExprKind::kAggregate) return false;
+      // The partial below it is an argument: not entered, it is a column by then.
+      bool is_combine = e.args.size() == 1 && e.args[0]->kind == ExprKind::kAggregate;
+      if (is_combine) AddUnique(&e, &combines);
+      return false;
+    });
+    results.push_back(steps->result);
+  }
+  for (const Expr* combine : combines) {
+    Expr* column = scratch_.New<Expr>(*combine);
+    std::vector<const Expr*> args = {MakeColumn(0, 0, combine->args[0]->type, -1,
+                                                combine->args[0]->collation, &scratch_)};
+    column->args = scratch_.CopyArray(args);
+    if (!CanAggregate(*column)) return false;
+  }
+  Local input = MakeScans(select, remote, false);
+  double groups_each = GroupCount(select, groups, base.rows);
+  for (const sluice::Plan* child : input.plan->children)
+    const_cast<sluice::Plan*>(child)->rows = std::min(child->rows, groups_each);
+  input.plan->rows = std::min(input.plan->rows, groups_each * static_cast<double>(base.shards.size()));
+  Local combined = AggregateLocally(std::move(input), groups, combines);
+  combined = Project(std::move(combined), results);
+  // From here on the columns are what the query asked for.
+  combined.provides = groups;
+  combined.provides.insert(combined.provides.end(), aggregates.begin(), aggregates.end());
+  combined.plan->rows = std::min(combined.plan->rows, groups_each);
+  SetOutput(combined.plan, combined.provides);
+  *out = std::move(combined);
+  return true;
+}
+
+// count(DISTINCT x) … GROUP BY g: the shards send SELECT DISTINCT g, x.
+bool Planner::TryDistinctOnShards(const Select& select, const Piece& base,
+                                  const std::vector<const Expr*>& groups,
+                                  const std::vector<const Expr*>& aggregates, Local* out) {
+  if (!settings_.enable_pushdown_aggregate || !settings_.enable_pushdown_distinct || !base.remote ||
+      !base.pushable || !base.local_quals.empty() || base.shards.empty())
+    return false;
+  RemoteSelect remote;
+  remote.piece = &base;
+  remote.distinct = true;
+  for (const Expr* group : groups) AddUnique(group, &remote.targets);
+  size_t group_count = remote.targets.size();
+  for (const Expr* aggregate : aggregates) {
+    if (!IsInsensitiveToDuplicates(*aggregate)) return false;
+    AddUnique(aggregate->args[0], &remote.targets);
+  }
+  if (remote.targets.empty() || remote.targets.size() > group_count + 1 || !AllShippable(remote.targets))
+    return false;
+  for (const Expr* target : remote.targets)
+    if (!CanGroupBy(target->type, target->collation)) return false;
+  Local input = MakeScans(select, remote, false);
+  *out = AggregateLocally(std::move(input), groups, aggregates);
+  return true;
+}
+
+double Planner::GroupCount(const Select& select, const std::vector<const Expr*>& groups,
+                           double rows) const {
+  double count = 1;
+  for (const Expr* group : groups) {
+    double distinct = DistinctValues(select, group, rows);
+    count *= distinct > 0 ? distinct : 200;
+  }
+  return std::max(1.0, std::min(count, rows));
+}
+
+Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& groups,
+                                const std::vector<const Expr*>& aggregates) {
+  for (const Expr* group : groups)
+    if (!CanGroupBy(group->type, group->collation))
+      Refuse("grouping by {} here is not supported", FormatType(group->type));
+  std::vector<AggregateCall> calls;
+  bool divisible = true;
+  for (const Expr* aggregate : aggregates) {
+    Expr* lowered = scratch_.New<Expr>(*aggregate);
+    lowered->args = LowerAll({aggregate->args.begin(), aggregate->args.end()}, input);
+    lowered->filter = Lower(aggregate->filter, input);
+    std::span<SortKey> keys = arena_.CopyArray(aggregate->order_by);
+    for (SortKey& key : keys) key.expr = Lower(key.expr, input);
+    lowered->order_by = keys;
+    if (!CanAggregate(*lowered)) RequireEvaluable(*lowered);
+    AggregateCall call{};
+    call.function = aggregate->function;
+    call.args = lowered->args;
+    call.result_type = aggregate->type;
+    call.input_type = lowered->args.empty() ? kInvalidOid : lowered->args[0]->type;
+    call.collation = aggregate->input_collation;
+    call.star = aggregate->star;
+    call.distinct = aggregate->distinct;
+    call.filter = lowered->filter;
+    call.order_by = keys;
+    calls.push_back(call);
+    divisible = divisible && !aggregate->distinct && keys.empty() && !KeepsOrder(*aggregate);
+  }
+  std::vector<const Expr*> provides = groups;
+  provides.insert(provides.end(), aggregates.begin(), aggregates.end());
+  double rows = naming_ == nullptr ? 200 : GroupCount(*naming_, groups, input.plan->rows);
+  auto make = [&](AggregateMode mode, Local below) {
+    auto* node = NewNode<AggregatePlan>(PlanKind::kAggregate);
+    node->mode = mode;
+    node->rows = rows;
+    SetChildren(node, {below.plan});
+    return node;
+  };
+  bool workers = WorthWorkers(*input.plan);
+  if (workers && divisible) {
+    AggregatePlan* partial = make(AggregateMode::kPartial, input);
+    partial->group_by = LowerAll(groups, input);
+    partial->calls = arena_.CopyArray(calls);
+    SetOutput(partial, provides);
+    auto states = std::span<OutputColumn>(const_cast<OutputColumn*>(partial->output.data()), provides.size());
+    for (size_t i = groups.size(); i < states.size(); i++) {
+      states[i].type = kByteaOid;
+      states[i].collation = kInvalidOid;
+    }
+    Local gathered = Gather({partial, provides});
+    AggregatePlan* final_node = make(AggregateMode::kFinal, gathered);
+    final_node->group_by = LowerAll(groups, gathered);
+    for (size_t i = 0; i < calls.size(); i++) {
+      calls[i].state_column = static_cast<int>(groups.size() + i);
+      calls[i].args = {};
+      calls[i].filter = nullptr;
+    }
+    final_node->calls = arena_.CopyArray(calls);
+    SetOutput(final_node, provides);
+    return {final_node, provides};
+  }
+  // Only where there is more to do below than to read.
+  bool only_scans = input.plan->kind == PlanKind::kAppend || input.plan->kind == PlanKind::kForeignScan;
+  if (workers && !only_scans) input = Gather(std::move(input));
+  AggregatePlan* node = make(AggregateMode::kSingle, input);
+  node->group_by = LowerAll(groups, input);
+  node->calls = arena_.CopyArray(calls);
+  SetOutput(node, provides);
+  return {node, provides};
+}
+
+}  // namespace sluice

@@ -1,0 +1,185 @@
+// One rel of FROM as a piece, and guesses at how many rows conditions leave.
+#include "common/error.h"
+#include "optimizer/planning.h"
+#include "parser/query.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kEqualityGuess = 0.005, kRangeGuess = 1.0 / 3, kOtherGuess = 0.25;
+
+const ColumnInfo* InfoOf(const Select& select, const Expr* expr) {
+  while (expr->kind == ExprKind::kRelabel) expr = expr->args[0];
+  if (expr->kind != ExprKind::kColumn || expr->rel < 0 || expr->levels_up != 0) return nullptr;
+  const QueryRel& rel = select.rels[static_cast<size_t>(expr->rel)];
+  if (rel.kind != RelKind::kTable || expr->column < 0) return nullptr;
+  return &rel.table->columns[static_cast<size_t>(expr->column)];
+}
+
+}  // namespace
+
+double Planner::DistinctValues(const Select& select, const Expr* expr, double rows) const {
+  const ColumnInfo* column = InfoOf(select, expr);
+  if (column == nullptr || column->distinct == 0) return 0;
+  return column->distinct > 0 ? column->distinct : std::max(1.0, -column->distinct * rows);
+}
+
+double Planner::Selectivity(const Select& select, const Expr* qual) const {
+  auto table_rows = [&](const Expr* expr) {
+    return expr->kind == ExprKind::kColumn && expr->rel >= 0 &&
+                   select.rels[static_cast<size_t>(expr->rel)].table != nullptr
+               ? select.rels[static_cast<size_t>(expr->rel)].table->row_estimate
+               : 1000.0;
+  };
+  auto equality = [&](const Expr* expr) {
+    double distinct = DistinctValues(select, expr, table_rows(expr));
+    return distinct > 0 ? 1 / distinct : kEqualityGuess;
+  };
+  switch (qual->kind) {
+    case ExprKind::kAnd: {
+      double product = 1;
+      for (const Expr* arg : qual->args) product *= Selectivity(select, arg);
+      return product;
+    }
+    case ExprKind::kOr: {
+      double none = 1;
+      for (const Expr* arg : qual->args) none *= 1 - Selectivity(select, arg);
+      return 1 - none;
+    }
+    case ExprKind::kNot: return 1 - Selectivity(select, qual->args[0]);
+    case ExprKind::kIsNull: {
+      const ColumnInfo* column = InfoOf(select, qual->args[0]);
+      return column == nullptr ? 0.01 : std::max(0.0001, column->null_fraction);
+    }
+    case ExprKind::kIsNotNull: return 0.99;
+    case ExprKind::kAnyOf: {
+      size_t count = qual->args[1]->kind == ExprKind::kArray ? qual->args[1]->args.size()
+                                                             : qual->args[1]->value.size() / 8;
+      return std::min(1.0, equality(qual->args[0]) * static_cast<double>(std::max<size_t>(1, count)));
+    }
+    case ExprKind::kCall: {
+      const OperatorInfo* oper = FindOperator(qual->oper);
+      if (oper == nullptr) return kOtherGuess;
+      if (oper->name == "=") {
+        const Expr* side = InfoOf(select, qual->args[0]) != nullptr ? qual->args[0] : qual->args[1];
+        return equality(side);
+      }
+      if (oper->name == "<>") return 1 - equality(qual->args[0]);
+      if (oper->name == "<" || oper->name == "<=" || oper->name == ">" || oper->name == ">=")
+        return kRangeGuess;
+      return kOtherGuess;
+    }
+    default: return kOtherGuess;
+  }
+}
+
+// Applies conditions over the piece's own rels, above all that is in it.
+void Planner::FilterPiece(const Select& select, Piece& piece, const std::vector<const Expr*>& quals) {
+  for (const Expr* qual : quals) piece.rows *= Selectivity(select, qual);
+  piece.rows = std::max(1.0, piece.rows);
+  if (!piece.remote) {
+    piece.local = Filter(std::move(piece.local), quals);
+    if (!quals.empty()) piece.local.plan->rows = piece.rows;
+    return;
+  }
+  for (const Expr* qual : quals) {
+    // Off only where there is another way: what can't be computed here goes to the shards anyway.
+    bool push = piece.pushable && IsShippable(qual) &&
+                (settings_.enable_pushdown_filter || !CanComputeHere(*qual));
+    (push ? piece.quals : piece.local_quals).push_back(qual);
+  }
+}
+
+Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals) {
+  const QueryRel& table = select.rels[static_cast<size_t>(rel)];
+  Piece piece;
+  piece.rels = uint64_t{1} << rel;
+  piece.remote = true;
+  JoinTree* leaf_tree = scratch_.New<JoinTree>();
+  leaf_tree->is_leaf = true;
+  leaf_tree->rel = rel;
+  piece.tree = leaf_tree;
+  auto shard_of = [&](const Relation* leaf) {
+    if (ServerOf(leaf->server).wrapper == "lines_fdw") piece.pushable = false;
+    return Shard{leaf->server, {{rel, {leaf}}}};
+  };
+  for (const Relation* leaf : Prune(table, rel, {})) piece.unpruned.push_back(shard_of(leaf));
+  piece.rows = 0;
+  for (const Relation* leaf : Prune(table, rel, quals)) {
+    piece.shards.push_back(shard_of(leaf));
+    piece.rows += leaf->row_estimate;
+  }
+  // Single-level partitioning: then a row's key says which shard it is on.
+  if (table.table->kind == RelationKind::kPartitioned) piece.key_rels = {rel};
+  FilterPiece(select, piece, quals);
+  return piece;
+}
+
+Piece Planner::PlanOtherRel(const Select& select, int index) {
+  const QueryRel& rel = select.rels[static_cast<size_t>(index)];
+  Piece piece;
+  piece.rels = uint64_t{1} << index;
+  std::vector<const Expr*> provides;
+  for (size_t i = 0; i < rel.columns.size(); i++) {
+    const QueryColumn& column = rel.columns[i];
+    provides.push_back(
+        MakeColumn(index, static_cast<int>(i), column.type, column.typmod, column.collation, &scratch_));
+  }
+  sluice::Plan* plan = nullptr;
+  switch (rel.kind) {
+    case RelKind::kSubquery: {
+      Local child = PlanAny(*rel.subquery, false);
+      plan = child.plan;
+      // The subquery's junk columns stay behind unnamed.
+      for (size_t i = provides.size(); i < child.provides.size(); i++)
+        provides.push_back(MakeColumn(index, static_cast<int>(i), child.provides[i]->type, -1,
+                                      child.provides[i]->collation, &scratch_));
+      break;
+    }
+    case RelKind::kValues: {
+      auto* node = NewNode<ValuesScanPlan>(PlanKind::kValuesScan);
+      auto rows = arena_.NewArray<std::span<const Expr* const>>(rel.values.size());
+      for (size_t i = 0; i < rows.size(); i++)
+        rows[i] = LowerAll({rel.values[i].begin(), rel.values[i].end()}, {});
+      node->rows_of_expressions = rows;
+      node->rows = static_cast<double>(rows.size());
+      SetOutput(node, provides);
+      plan = node;
+      break;
+    }
+    case RelKind::kFunction: {
+      auto* node = NewNode<FunctionScanPlan>(PlanKind::kFunctionScan);
+      const ProcInfo* proc = FindProc(rel.function->function);
+      if (rel.function->kind != ExprKind::kCall || proc == nullptr ||
+          (proc->name != "generate_series" && proc->name != "unnest") || RelsOf(rel.function) != 0)
+        Refuse("function {} in FROM is not supported", proc == nullptr ? "" : proc->name);
+      // The set-returning call itself is the node's; its arguments are ordinary expressions.
+      Expr* call = arena_.New<Expr>(*rel.function);
+      call->args = LowerAll({rel.function->args.begin(), rel.function->args.end()}, {});
+      node->call = call;
+      node->ordinality = rel.ordinality;
+      node->rows = 1000;
+      SetOutput(node, provides);
+      plan = node;
+      break;
+    }
+    case RelKind::kVirtual: {
+      auto* node = NewNode<VirtualScanPlan>(PlanKind::kVirtualScan);
+      node->name = arena_.CopyString(rel.virtual_name);
+      std::vector<int> columns;
+      for (size_t i = 0; i < rel.columns.size(); i++) columns.push_back(static_cast<int>(i));
+      node->columns = arena_.CopyArray(columns);
+      node->rows = 20;
+      SetOutput(node, provides);
+      plan = node;
+      break;
+    }
+    case RelKind::kTable:
+    case RelKind::kCte: Refuse("this FROM item is not supported");
+  }
+  piece.rows = std::max(1.0, plan->rows);
+  piece.local = {plan, provides};
+  return piece;
+}
+
+}  // namespace sluice

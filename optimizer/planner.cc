@@ -1,0 +1,269 @@
+#include "optimizer/planner.h"
+
+#include "common/assert.h"
+#include "common/error.h"
+#include "optimizer/deparse.h"
+#include "optimizer/evaluable.h"
+#include "optimizer/planning.h"
+#include "types/codec.h"
+
+namespace sluice {
+namespace {
+
+// Costs are for EXPLAIN's readers: a connection's round trip, a row fetched, a row handled here.
+constexpr double kRoundTripCost = 100, kFetchedRowCost = 0.01, kLocalRowCost = 0.0025;
+constexpr int kDefaultWidthBytes = 32;
+
+int WidthOfType(Oid type) {
+  Physical physical = PhysicalOf(type);
+  return physical == Physical::kBytes ? kDefaultWidthBytes : static_cast<int>(WidthOf(physical));
+}
+
+// Each table of a query, on every level, with conditions that its rows must meet to matter.
+struct TableUse {
+  const QueryRel* rel;
+  int index;
+  std::vector<const Expr*> quals;
+};
+
+}  // namespace
+
+Planner::Planner(const PlanRequest& request)
+    : request_(request), catalog_(*request.catalog), settings_(*request.settings),
+      arena_(*request.arena) {}
+
+namespace {
+
+template <typename AddConstants>
+void CollectFrom(const Query& query, const JoinTree* tree, std::vector<const Expr*> quals,
+                 const AddConstants& add_constants, std::vector<TableUse>* uses) {
+  if (tree == nullptr) return;
+  if (tree->is_leaf) {
+    const QueryRel& rel = query.rels[static_cast<size_t>(tree->rel)];
+    if (rel.kind == RelKind::kTable) uses->push_back({&rel, tree->rel, quals});
+    return;
+  }
+  std::vector<const Expr*> on;
+  SplitConjuncts(tree->on, &on);
+  std::vector<const Expr*> both = quals;
+  both.insert(both.end(), on.begin(), on.end());
+  add_constants(&both);
+  // Of an outer join's nullable side only what ON says (with constants from the other side) may be used.
+  auto side = [&](const JoinTree* child, bool preserved, bool nullable) {
+    std::vector<const Expr*> known;
+    if (preserved && !nullable) known = tree->type == JoinType::kInner ? both : quals;
+    if (nullable && tree->type != JoinType::kFull) {
+      known = on;
+      for (size_t i = quals.size() + on.size(); i < both.size(); i++) known.push_back(both[i]);
+    }
+    CollectFrom(query, child, known, add_constants, uses);
+  };
+  bool left_nullable = tree->type == JoinType::kRight || tree->type == JoinType::kFull;
+  bool right_nullable = tree->type == JoinType::kLeft || tree->type == JoinType::kFull;
+  side(tree->left, true, left_nullable);
+  side(tree->right, true, right_nullable);
+}
+
+}  // namespace
+
+// A statement whose tables' rows all lie on one server goes there as it is.
+bool Planner::TryRouter(const Query& query) {
+  bool all_on = settings_.enable_pushdown_filter && settings_.enable_pushdown_join &&
+                settings_.enable_pushdown_aggregate && settings_.enable_pushdown_distinct &&
+                settings_.enable_pushdown_sort && settings_.enable_pushdown_limit;
+  if (!all_on) return false;
+  std::vector<TableUse> uses;
+  size_t table_count = 0;
+  bool other = false;
+  auto visit = [&](auto& self, const Query& q) -> void {
+    std::vector<const Expr*> where;
+    SplitConjuncts(q.where, &where);
+    CollectFrom(q, q.from, where, [this](std::vector<const Expr*>* quals) { AddEqualConstants(quals); }, &uses);
+    for (const QueryRel& rel : q.rels) {
+      table_count += rel.kind == RelKind::kTable;
+      other |= rel.kind == RelKind::kVirtual;
+      if (rel.subquery != nullptr) self(self, *rel.subquery);
+    }
+    for (const Cte& cte : q.ctes) self(self, *cte.query);
+    auto set_op = [&](auto& again, const SetOpTree* tree) -> void {
+      if (tree == nullptr) return;
+      if (tree->leaf != nullptr) return self(self, *tree->leaf);
+      again(again, tree->left);
+      again(again, tree->right);
+    };
+    set_op(set_op, q.set_op);
+    auto sublinks = [&](const Expr& e, int depth) {
+      if (e.kind == ExprKind::kSubquery && depth == 0) self(self, *e.subquery);
+      return false;
+    };
+    for (const Target& target : q.targets) AnyExpr(target.expr, sublinks);
+    AnyExpr(q.where, sublinks);
+    AnyExpr(q.having, sublinks);
+    AnyExpr(q.limit, sublinks);
+    AnyExpr(q.offset, sublinks);
+    auto on = [&](auto& again, const JoinTree* tree) -> void {
+      if (tree == nullptr || tree->is_leaf) return;
+      AnyExpr(tree->on, sublinks);
+      again(again, tree->left);
+      again(again, tree->right);
+    };
+    on(on, q.from);
+  };
+  visit(visit, query);
+  if (other || uses.empty() || uses.size() != table_count || !CanShipQuery(query, catalog_)) return false;
+  std::map<const QueryRel*, std::vector<const Relation*>> leaves;
+  Oid server = kInvalidOid;
+  double rows = 1;
+  for (const TableUse& use : uses) {
+    auto found = Prune(*use.rel, use.index, use.quals);
+    if (found.empty()) return false;
+    for (const Relation* leaf : found) {
+      if (server == kInvalidOid) server = leaf->server;
+      if (leaf->server != server) return false;
+      rows = std::max(rows, leaf->row_estimate);
+    }
+    leaves[use.rel] = std::move(found);
+  }
+  if (ServerOf(server).wrapper == "lines_fdw") return false;
+
+  Deparser deparser(catalog_, [&](const QueryRel& rel) { return leaves.at(&rel); });
+  std::string sql = deparser.WholeQuery(query);
+  auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
+  scan->server = server;
+  scan->server_name = arena_.CopyString(ServerOf(server).name);
+  std::string names;
+  for (const TableUse& use : uses)
+    for (const Relation* leaf : leaves[use.rel]) names += (names.empty() ? "" : ", ") + leaf->schema + "." + leaf->name;
+  scan->relation_names = arena_.CopyString(names);
+  scan->sql = arena_.CopyString(sql);
+  auto params = arena_.NewArray<const Expr*>(deparser.params().size());
+  for (size_t i = 0; i < params.size(); i++) params[i] = DeepCopyExpr(deparser.params()[i], &arena_);
+  scan->params = params;
+  std::vector<const Expr*> provides;
+  std::vector<OutputColumn> output;
+  for (const Target& target : query.targets) {
+    if (target.junk) continue;
+    provides.push_back(target.expr);
+    output.push_back({arena_.CopyString(target.name), target.expr->type, target.expr->typmod,
+                      target.expr->collation});
+  }
+  auto binary = arena_.NewArray<bool>(provides.size());
+  for (size_t i = 0; i < binary.size(); i++) binary[i] = HasBinaryCodec(provides[i]->type);
+  scan->binary = binary;
+  scan->output = arena_.CopyArray(output);
+  scan->rows = rows;
+  Finish({scan, provides}, query);
+  return true;
+}
+
+Local Planner::PlanAny(const Query& query, bool top) {
+  return query.set_op != nullptr ? PlanSetOp(query) : PlanSelect(query, top);
+}
+
+void Planner::Number(sluice::Plan* plan) {
+  plan->id = node_count_++;
+  for (const sluice::Plan* child : plan->children) Number(const_cast<sluice::Plan*>(child));
+  Estimate(plan);
+}
+
+void Planner::Estimate(sluice::Plan* plan) {
+  for (const OutputColumn& column : plan->output) plan->width_bytes += WidthOfType(column.type);
+  plan->rows = std::max(plan->rows, 0.0);
+  double startup = 0, total = 0, rows_in = 0;
+  for (const sluice::Plan* child : plan->children) {
+    startup += child->startup_cost;
+    total += child->total_cost;
+    rows_in += child->rows;
+  }
+  switch (plan->kind) {
+    case PlanKind::kForeignScan: case PlanKind::kCompletion:
+      startup += kRoundTripCost;
+      total += kRoundTripCost + plan->rows * kFetchedRowCost;
+      break;
+    case PlanKind::kAppend: case PlanKind::kMergeAppend:  // all scans run at once
+      startup = plan->children.empty() ? 0 : plan->children[0]->startup_cost;
+      break;
+    case PlanKind::kAggregate: case PlanKind::kSort: case PlanKind::kDistinct: case PlanKind::kSetOp:
+      startup = total + rows_in * kLocalRowCost;
+      total = startup + plan->rows * kLocalRowCost;
+      break;
+    case PlanKind::kNestLoop:
+      total += plan->children[0]->rows * plan->children[1]->rows * kLocalRowCost;
+      break;
+    default: total += rows_in * kLocalRowCost;
+  }
+  plan->startup_cost = std::min(startup, total);
+  plan->total_cost = total;
+}
+
+// Their bytes mean the same to the client as they do on the shard.
+bool Planner::TypesPassThrough(std::span<const OutputColumn> output) const {
+  for (size_t i = 0; i < output.size(); i++) {
+    if (ClientFormat(i) == 0) continue;
+    auto user = catalog_.types.find(output[i].type);
+    if (user != catalog_.types.end() && user->second.enum_labels.empty()) return false;
+    const TypeInfo* info = FindType(output[i].type);
+    if (info == nullptr || info->kind == 'c' || output[i].type == kRecordOid) return false;
+    if (info->element >= kFirstUserOid) return false;
+  }
+  return true;
+}
+
+int16_t Planner::ClientFormat(size_t column) const {
+  if (request_.result_formats.empty()) return 0;
+  return request_.result_formats[request_.result_formats.size() == 1 ? 0 : column];
+}
+
+void Planner::Finish(Local root, const Query& query) {
+  statement_ = arena_.New<PlannedStatement>();
+  std::vector<ResultColumn> columns;
+  for (const Target& target : query.targets)
+    if (!target.junk)
+      columns.push_back({arena_.CopyString(target.name), target.expr->type, target.expr->typmod,
+                         target.expr->collation});
+  statement_->columns = arena_.CopyArray(columns);
+  statement_->root = root.plan;
+  statement_->init_plans = arena_.CopyArray(init_plans_);
+  statement_->exec_param_count = exec_param_count_;
+  statement_->uses_params = AnyExprInQuery(query, [](const Expr& e, int) { return e.kind == ExprKind::kParam; });
+  for (const InitPlan& init : init_plans_) Number(const_cast<sluice::Plan*>(init.plan));
+  Number(root.plan);
+  statement_->node_count = node_count_;
+
+  auto is_remote = [](const sluice::Plan& plan) {
+    return plan.kind == PlanKind::kForeignScan && !static_cast<const ForeignScanPlan&>(plan).lines;
+  };
+  bool pass = request_.allow_pass_through && root.plan->output.size() == columns.size();
+  if (root.plan->kind == PlanKind::kAppend) {
+    pass = pass && !static_cast<AppendPlan*>(root.plan)->parallel;
+    for (const sluice::Plan* child : root.plan->children)
+      pass = pass && is_remote(*child) && child->output.size() == columns.size();
+  } else {
+    pass = pass && is_remote(*root.plan);
+  }
+  if (!pass || !TypesPassThrough(root.plan->output)) return;
+  statement_->pass_through = true;
+  auto ask = [&](const sluice::Plan* plan) {
+    auto* scan = static_cast<ForeignScanPlan*>(const_cast<sluice::Plan*>(plan));
+    auto binary = arena_.NewArray<bool>(columns.size());
+    for (size_t i = 0; i < binary.size(); i++) binary[i] = ClientFormat(i) == 1;
+    scan->binary = binary;
+  };
+  if (root.plan->kind == PlanKind::kForeignScan) ask(root.plan);
+  else for (const sluice::Plan* child : root.plan->children) ask(child);
+}
+
+const PlannedStatement* Planner::Plan(const Query& query) {
+  const Query* folded = FoldConstantsInQuery(query, Evaluation(false));
+  if (TryRouter(*folded)) return statement_;
+  std::vector<std::vector<const Query*>> stack;
+  const Query* inlined = InlineCtes(*folded, stack);
+  Finish(PlanAny(*inlined, true), *inlined);
+  return statement_;
+}
+
+const PlannedStatement* PlanQuery(const Query& query, const PlanRequest& request) {
+  return Planner(request).Plan(query);
+}
+
+}  // namespace sluice

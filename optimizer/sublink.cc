@@ -1,0 +1,285 @@
+// Subqueries in expressions: EXISTS, IN and their negations among WHERE's conjuncts become semi and anti
+// joins, correlated scalar aggregates left joins on the grouped subquery, uncorrelated ones are computed once.
+#include "common/error.h"
+#include "optimizer/evaluable.h"
+#include "optimizer/planning.h"
+
+namespace sluice {
+namespace {
+
+bool IsCorrelated(const Query& query) {
+  return AnyExprInQuery(query, [](const Expr& e, int depth) {
+    return (e.kind == ExprKind::kColumn && e.levels_up > depth) ||
+           (e.kind == ExprKind::kAggregate && e.aggregate_levels_up > depth);
+  });
+}
+
+// Refers to the query directly around it, and how: at depth 0 of the subquery's own expressions.
+bool RefersUp(const Expr* expr) {
+  return AnyExpr(expr, [](const Expr& e, int depth) {
+    return e.kind == ExprKind::kColumn && e.levels_up > depth;
+  });
+}
+
+bool RefersHere(const Expr* expr) {
+  return AnyExpr(expr, [](const Expr& e, int depth) {
+    return e.kind == ExprKind::kColumn && e.levels_up == depth;
+  });
+}
+
+bool IsSimpleExists(const Query& query) {
+  return query.set_op == nullptr && query.from != nullptr && !query.has_aggregates &&
+         query.having == nullptr && query.limit == nullptr && query.offset == nullptr &&
+         query.group_by.empty();
+}
+
+// A correlated expression of the subquery as the enclosing query sees it.
+const Expr* OneLevelUp(const Expr* expr, Arena* arena) {
+  return RewriteExpr(expr, arena, [&](const Expr& e, int depth) -> const Expr* {
+    if (e.kind != ExprKind::kColumn || e.levels_up <= depth) return nullptr;
+    Expr* column = arena->New<Expr>(e);
+    column->levels_up--;
+    return column;
+  });
+}
+
+}  // namespace
+
+const Expr* Planner::AddInitPlan(const Expr& sublink) {
+  auto found = init_plan_params_.find(&sublink);
+  if (found != init_plan_params_.end()) return found->second;
+  const Query* query = sublink.subquery;
+  if (sublink.sublink == SublinkKind::kExists && query->limit == nullptr) {
+    Query* first = scratch_.New<Query>(*query);  // one row says all
+    first->limit = MakeInt8(1, &scratch_);
+    query = first;
+  }
+  Local plan = PlanAny(*query, false);
+  int param = exec_param_count_++;
+  init_plans_.push_back({plan.plan, param, sublink.sublink, sublink.type});
+  Expr* expr = scratch_.New<Expr>();
+  expr->kind = ExprKind::kExecParam;
+  expr->param = param;
+  expr->type = sublink.type;
+  expr->typmod = sublink.typmod;
+  expr->collation = sublink.collation;
+  init_plan_params_[&sublink] = expr;
+  return expr;
+}
+
+// Replaces the sublinks in an expression. `may_join`: it is evaluated before aggregation, so that a join may
+// deliver the value.
+const Expr* Planner::ReplaceSublinks(Select& select, const Expr* expr, bool may_join) {
+  if (!HasSubquery(expr)) return expr;
+  return RewriteExpr(expr, &scratch_, [&](const Expr& e, int) -> const Expr* {
+    if (e.kind != ExprKind::kSubquery) return nullptr;
+    bool once = e.sublink == SublinkKind::kScalar || e.sublink == SublinkKind::kExists ||
+                e.sublink == SublinkKind::kArray;
+    if (once && !IsCorrelated(*e.subquery)) return AddInitPlan(e);
+    if (may_join && e.sublink == SublinkKind::kScalar)
+      if (const Expr* joined = DecorrelateScalar(select, e)) return joined;
+    Refuse("this kind of correlated subquery is not supported");
+  });
+}
+
+void Planner::ConvertSublinks(Select& select) {
+  std::vector<const Expr*> where = std::move(select.where);
+  select.where.clear();
+  for (const Expr* conjunct : where)
+    if (!HasSubquery(conjunct) || !ConvertConjunct(select, conjunct))
+      select.where.push_back(ReplaceSublinks(select, conjunct, true));
+  for (const Expr*& qual : select.having) qual = ReplaceSublinks(select, qual, false);
+  for (Target& target : select.targets)
+    target.expr = ReplaceSublinks(select, target.expr, !select.has_aggregates);
+  for (SortKey& key : select.order_by)
+    if (key.expr != nullptr) key.expr = ReplaceSublinks(select, key.expr, !select.has_aggregates);
+  auto in_on = [&](auto& self, JoinNode* node) -> void {
+    if (node == nullptr || node->rel >= 0) return;
+    for (const Expr*& on : node->on) on = ReplaceSublinks(select, on, false);
+    self(self, node->left);
+    self(self, node->right);
+  };
+  in_on(in_on, select.from);
+  if (select.limit != nullptr) select.limit = ReplaceSublinks(select, select.limit, false);
+  if (select.offset != nullptr) select.offset = ReplaceSublinks(select, select.offset, false);
+}
+
+// Whether the conjunct as a whole became a join.
+bool Planner::ConvertConjunct(Select& select, const Expr* conjunct) {
+  bool negated = conjunct->kind == ExprKind::kNot;
+  const Expr& inner = negated ? *conjunct->args[0] : *conjunct;
+  if (inner.kind != ExprKind::kSubquery || select.from == nullptr) return false;
+  switch (inner.sublink) {
+    case SublinkKind::kExists:
+      if (!IsSimpleExists(*inner.subquery)) return false;
+      if (!IsCorrelated(*inner.subquery)) return false;  // an init plan
+      ConvertExists(select, *inner.subquery, negated);
+      return true;
+    case SublinkKind::kAny:
+      ConvertAny(select, inner, negated);
+      return true;
+    case SublinkKind::kAll: {
+      // x <> ALL (…) is NOT (x = ANY (…)).
+      if (negated || inner.args.size() != 1 || inner.sublink_operators.size() != 1) return false;
+      const OperatorInfo* oper = FindOperator(inner.sublink_operators[0]);
+      if (oper == nullptr || oper->negator == kInvalidOid) return false;
+      Expr* any = scratch_.New<Expr>(inner);
+      any->sublink = SublinkKind::kAny;
+      std::vector<Oid> operators = {oper->negator};
+      any->sublink_operators = scratch_.CopyArray(operators);
+      ConvertAny(select, *any, true);
+      return true;
+    }
+    default: return false;
+  }
+}
+
+void Planner::ConvertExists(Select& select, const Query& subquery, bool negated) {
+  Query bare = subquery;  // what it selects, and in which order, doesn't matter
+  bare.targets = {};
+  bare.order_by = {};
+  bare.distinct = false;
+  bare.distinct_on = {};
+  Select sub = Prepare(*scratch_.New<Query>(bare));
+  Graft(select, sub);
+  JoinNode* node = NewJoinNode();
+  node->type = negated ? JoinType::kAnti : JoinType::kSemi;
+  node->left = select.from;
+  node->right = sub.from;
+  node->on = sub.where;
+  select.from = node;
+}
+
+void Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
+  const Query& query = *sublink.subquery;
+  if (HasSubquery(MakeTyped(ExprKind::kAnd, kBoolOid, {sublink.args.begin(), sublink.args.end()}, &scratch_)))
+    Refuse("a subquery on the left side of IN is not supported");
+  bool correlated = IsCorrelated(query);
+  JoinNode* node = NewJoinNode();
+  node->type = negated ? JoinType::kAnti : JoinType::kSemi;
+  node->null_aware = negated;
+  std::vector<const Expr*> right;
+  if (negated && (correlated || sublink.args.size() != 1))
+    Refuse("NOT IN with this subquery is not supported");
+  bool simple = !negated && IsSimpleExists(query) && !query.distinct && query.distinct_on.empty();
+  if (correlated && !simple) Refuse("IN with this correlated subquery is not supported");
+  if (simple) {
+    Select sub = Prepare(query);
+    Graft(select, sub);
+    node->right = sub.from;
+    node->on = sub.where;
+    for (const Target& target : sub.targets)
+      if (!target.junk) right.push_back(target.expr);
+  } else {
+    int rel = static_cast<int>(select.rels.size());
+    QueryRel derived{};
+    derived.kind = RelKind::kSubquery;
+    derived.subquery = &query;
+    std::vector<QueryColumn> columns;
+    for (const Target& target : query.targets) {
+      if (target.junk) continue;
+      right.push_back(MakeColumn(rel, static_cast<int>(columns.size()), target.expr->type,
+                                 target.expr->typmod, target.expr->collation, &scratch_));
+      columns.push_back({target.name, target.expr->type, target.expr->typmod, target.expr->collation});
+    }
+    derived.columns = scratch_.CopyArray(columns);
+    select.rels.push_back(derived);
+    node->right = NewJoinNode();
+    node->right->rel = rel;
+  }
+  if (right.size() < sublink.args.size() || sublink.sublink_operators.size() != sublink.args.size())
+    Refuse("IN with this subquery is not supported");
+  for (size_t i = 0; i < sublink.args.size(); i++)
+    node->on.push_back(MakeOperator(sublink.sublink_operators[i], sublink.args[i], right[i], &scratch_));
+  node->left = select.from;
+  select.from = node;
+}
+
+// (SELECT f(agg(x)…) FROM t WHERE t.k = outer.k AND …) → LEFT JOIN (SELECT k, agg(x)… GROUP BY k) ON …, and
+// f over its columns, where count is 0 for a key that has no rows. nullptr: not of this shape.
+const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
+  const Query& query = *sublink.subquery;
+  if (query.set_op != nullptr || query.from == nullptr || !query.group_by.empty() ||
+      query.having != nullptr || query.limit != nullptr || query.offset != nullptr || query.distinct ||
+      !query.distinct_on.empty() || query.targets.empty() || !HasAggregate(query.targets[0].expr) ||
+      RefersUp(query.targets[0].expr) || HasSubquery(query.targets[0].expr) ||
+      HasVolatile(query.targets[0].expr) || select.from == nullptr)
+    return nullptr;
+  std::vector<const Expr*> conjuncts, own, keys, outer_sides, operators_of;
+  SplitConjuncts(query.where, &conjuncts);
+  for (const Expr* conjunct : conjuncts) {
+    if (!RefersUp(conjunct)) {
+      own.push_back(conjunct);
+      continue;
+    }
+    const Expr *inner, *outer;
+    if (!IsEquality(conjunct, &inner, &outer)) return nullptr;
+    if (RefersUp(inner)) std::swap(inner, outer);
+    if (RefersUp(inner) || RefersHere(outer) || HasSubquery(conjunct)) return nullptr;
+    keys.push_back(inner);
+    outer_sides.push_back(OneLevelUp(outer, &scratch_));
+    operators_of.push_back(conjunct);
+  }
+  std::vector<const Expr*> aggregates;
+  AnyExpr(query.targets[0].expr, [&](const Expr& e, int) {
+    if (e.kind == ExprKind::kAggregate) AddUnique(&e, &aggregates);
+    return false;
+  });
+  Query grouped = query;
+  grouped.where = MakeAnd(own, &scratch_);
+  grouped.order_by = {};
+  grouped.has_aggregates = true;
+  std::vector<Target> targets;
+  std::vector<int> group_by;
+  for (const Expr* key : keys) {
+    group_by.push_back(static_cast<int>(targets.size()));
+    targets.push_back({key, "key", false});
+  }
+  for (const Expr* aggregate : aggregates) targets.push_back({aggregate, "aggregate", false});
+  grouped.targets = scratch_.CopyArray(targets);
+  grouped.group_by = scratch_.CopyArray(group_by);
+  const Query* subquery = scratch_.New<Query>(grouped);
+  if (IsCorrelated(*subquery)) return nullptr;
+
+  int rel = static_cast<int>(select.rels.size());
+  QueryRel derived{};
+  derived.kind = RelKind::kSubquery;
+  derived.subquery = subquery;
+  std::vector<QueryColumn> columns;
+  std::vector<const Expr*> column_exprs;
+  for (const Target& target : targets) {
+    column_exprs.push_back(MakeColumn(rel, static_cast<int>(columns.size()), target.expr->type,
+                                      target.expr->typmod, target.expr->collation, &scratch_));
+    columns.push_back({target.name, target.expr->type, target.expr->typmod, target.expr->collation});
+  }
+  derived.columns = scratch_.CopyArray(columns);
+  select.rels.push_back(derived);
+  JoinNode* node = NewJoinNode();
+  node->type = JoinType::kLeft;
+  node->left = select.from;
+  node->right = NewJoinNode();
+  node->right->rel = rel;
+  for (size_t i = 0; i < keys.size(); i++) {
+    Expr* equality = scratch_.New<Expr>(*operators_of[i]);
+    bool key_first = operators_of[i]->args[0] == keys[i];
+    std::vector<const Expr*> args = {column_exprs[i], outer_sides[i]};
+    if (!key_first) std::swap(args[0], args[1]);
+    equality->args = scratch_.CopyArray(args);
+    node->on.push_back(equality);
+  }
+  select.from = node;
+  return RewriteExpr(query.targets[0].expr, &scratch_, [&](const Expr& e, int) -> const Expr* {
+    if (e.kind != ExprKind::kAggregate) return nullptr;
+    for (size_t i = 0; i < aggregates.size(); i++) {
+      if (!EqualExpr(aggregates[i], &e)) continue;
+      const Expr* column = column_exprs[keys.size() + i];
+      const ProcInfo* proc = FindProc(e.function);
+      if (proc != nullptr && proc->name == "count")
+        return MakeTyped(ExprKind::kCoalesce, kInt8Oid, {column, MakeInt8(0, &scratch_)}, &scratch_);
+      return column;
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace sluice
