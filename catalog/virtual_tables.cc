@@ -37,9 +37,12 @@ constexpr VirtualColumn kStreams[] = {
     {"chunks_in_use", kInt4Oid}, {"held_back", kBoolOid}, {"held_back_ms", kFloat8Oid},
     {"query", kTextOid}};
 
+constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
+
 constexpr VirtualTable kAll[] = {
     {"pg_catalog", "pg_stat_activity", kActivity}, {"pg_catalog", "pg_settings", kSettings},
-    {"sluice", "servers", kServers}, {"sluice", "tables", kTables}, {"sluice", "streams", kStreams}};
+    {"sluice", "servers", kServers}, {"sluice", "tables", kTables}, {"sluice", "streams", kStreams},
+    {"sluice", "status", kStatus}};
 
 }  // namespace
 

@@ -1,0 +1,137 @@
+#include "postmaster/child_process.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/log.h"
+#include "shm/latch.h"
+#include "wire/message.h"
+
+namespace sluice {
+
+Supervision* supervision = nullptr;
+
+namespace {
+
+int quit_client = -1;
+const volatile bool* quit_mid_message = nullptr;
+// Built before they are needed: a handler may not allocate.
+std::string crash_message, shutdown_message, unexpected_message;
+
+constexpr int kExitQuickly = 2;  // Postgres's status after SIGQUIT
+
+void BuildQuitMessages() {
+  Error crash = MakeError(sqlstate::kCrashShutdown,
+                          "terminating connection because of crash of another server process");
+  crash.Detail(
+      "The postmaster has commanded this server process to roll back the current transaction and "
+      "exit, because another server process exited abnormally and possibly corrupted shared memory.");
+  crash.Hint(
+      "In a moment you should be able to reconnect to the database and repeat your command.");
+  WriteErrorResponse(&crash_message, crash, "FATAL");
+  WriteErrorResponse(&shutdown_message,
+                     MakeError(sqlstate::kAdminShutdown,
+                               "terminating connection due to immediate shutdown command"),
+                     "FATAL");
+  WriteErrorResponse(&unexpected_message,
+                     MakeError(sqlstate::kAdminShutdown,
+                               "terminating connection because of unexpected SIGQUIT signal"),
+                     "FATAL");
+}
+
+void OnQuit(int) {
+  if (quit_client >= 0 && !*quit_mid_message) {
+    QuitReason reason = supervision->quit_reason.load(std::memory_order_relaxed);
+    const std::string& message = reason == QuitReason::kCrash               ? crash_message
+                                 : reason == QuitReason::kImmediateShutdown ? shutdown_message
+                                                                            : unexpected_message;
+    [[maybe_unused]] ssize_t sent =
+        send(quit_client, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  _exit(kExitQuickly);
+}
+
+void Raise(std::atomic<uint32_t> ProcSlot::*flag) {
+  if (my_proc == nullptr) return;
+  (my_proc->*flag).store(1, std::memory_order_relaxed);
+  SetLatch(&my_proc->latch);
+}
+void OnTerminate(int) {
+  if (my_proc == nullptr) _exit(1);  // a child without a slot has nothing to clean up
+  Raise(&ProcSlot::terminate_requested);
+}
+void OnInterrupt(int) { Raise(&ProcSlot::cancel_requested); }
+void OnReload(int) { Raise(&ProcSlot::reload_requested); }
+
+void Handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+const char* LogNameOf(ProcessKind kind) { return kind == ProcessKind::kUnused ? "client" : NameOf(kind); }
+
+}  // namespace
+
+void CreateSupervision() {
+  void* page = mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                    -1, 0);
+  if (page == MAP_FAILED)
+    Throw(sqlstate::kOutOfMemory, "could not map shared memory: {}", strerror(errno));
+  supervision = new (page) Supervision{};
+}
+
+int64_t PostgresNow() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  constexpr int64_t kUnixToPostgresSeconds = 946684800;
+  return (now.tv_sec - kUnixToPostgresSeconds) * 1'000'000 + now.tv_nsec / 1000;
+}
+
+void InitChild(ProcNumber number, ProcessKind kind, int32_t parent) {
+  bool serves_client = kind == ProcessKind::kClientBackend || number == kNoProc;
+  // Only those that have a client have something to say before they die.
+  prctl(PR_SET_PDEATHSIG, serves_client ? SIGQUIT : SIGKILL);
+  if (getppid() != parent) _exit(kExitQuickly);  // it died before prctl
+  SetLogProcessName(LogNameOf(kind));
+  prctl(PR_SET_NAME, LogNameOf(kind));
+  BuildQuitMessages();
+  Handle(SIGTERM, OnTerminate);
+  Handle(SIGINT, OnInterrupt);
+  Handle(SIGHUP, OnReload);
+  Handle(SIGQUIT, OnQuit);
+  Handle(SIGPIPE, SIG_IGN);
+  Handle(SIGCHLD, SIG_DFL);
+  Handle(SIGUSR1, SIG_IGN);
+  Handle(SIGUSR2, SIG_IGN);
+  if (number != kNoProc) {
+    AttachProcess(number);
+    my_proc->pid.store(getpid(), std::memory_order_relaxed);
+    BeginActivityWrite();
+    my_proc->backend_start = PostgresNow();
+    EndActivityWrite();
+  } else {
+    my_proc = nullptr;
+    my_proc_number = kNoProc;
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void SetQuitClient(int fd, const volatile bool* mid_message) {
+  quit_mid_message = mid_message;
+  quit_client = fd;
+}
+
+void ExitChild(int status) { _exit(status); }
+
+}  // namespace sluice

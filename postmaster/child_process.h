@@ -1,0 +1,38 @@
+// What every forked child does first, and the page through which the postmaster tells children why they
+// must quit. That page is not part of the shared memory that the crash rule throws away.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shm/process_table.h"
+
+namespace sluice {
+
+enum class QuitReason : uint32_t { kNone, kCrash, kImmediateShutdown };
+
+struct Supervision {
+  // V1: stored by the postmaster before it sends SIGQUIT, loaded in the children's handler.
+  std::atomic<QuitReason> quit_reason;
+  // V2: statistics, stored by the postmaster. µs since 2000-01-01 UTC.
+  std::atomic<int64_t> started_at;
+  std::atomic<int64_t> reloaded_at;
+  std::atomic<uint32_t> crash_restarts;
+};
+extern Supervision* supervision;
+void CreateSupervision();
+
+int64_t PostgresNow();  // µs since 2000-01-01 UTC
+
+// REQUIRES: just forked, signals blocked. Ties this process's life to the postmaster's (`parent`),
+// installs the handlers (SIGTERM: terminate, SIGINT: cancel, SIGHUP: reload, SIGQUIT: end at once),
+// attaches the slot and unblocks the signals. kNoProc: a child without a slot.
+void InitChild(ProcNumber number, ProcessKind kind, int32_t parent);
+
+// Client backends: where SIGQUIT's handler sends the FATAL message that says why. The flag is true while a
+// message has left only in part, when nothing may be added.
+void SetQuitClient(int fd, const volatile bool* mid_message);
+
+[[noreturn]] void ExitChild(int status);  // no destructors: they belong to the postmaster
+
+}  // namespace sluice

@@ -1,0 +1,145 @@
+#include "postmaster/client_socket.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+
+#include "postmaster/child_process.h"
+#include "shm/process_table.h"
+
+namespace sluice {
+namespace {
+
+// A message beyond this is not copied when an interrupt comes while it leaves: it is sent to its end.
+constexpr size_t kCopyMax = 1 << 20;
+
+// How many bytes from the start of `messages` to the end of the message that byte `at` lies in (`at`
+// itself, if a message begins there).
+size_t MessageEnd(std::string_view messages, size_t at) {
+  size_t end = 0;
+  while (end < at && messages.size() - end >= 5)
+    end += 1 + static_cast<size_t>(LoadBig<uint32_t>(messages.data() + end + 1));
+  return std::min(std::max(end, at), messages.size());
+}
+
+}  // namespace
+
+ClientSocket::ClientSocket(UniqueFd fd) : fd_(std::move(fd)) {
+  SetQuitClient(fd_.get(), &mid_message_);
+}
+
+std::optional<MessageReader::Message> ClientSocket::TryTake(bool startup) {
+  for (;;) {
+    if (auto message = reader_.Take(startup)) return message;
+    size_t room;
+    char* to = reader_.Buffer(&room);
+    ssize_t got = recv(fd_.get(), to, room, MSG_DONTWAIT);
+    if (got > 0) {
+      reader_.Commit(static_cast<size_t>(got));
+      continue;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
+    if (got < 0 && errno == EINTR) continue;
+    throw ClientGone{};
+  }
+}
+
+Woken ClientSocket::WaitForInput(int timeout_ms) {
+  pollfd fd{fd_.get(), POLLIN, 0};
+  return WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientRead);
+}
+
+void ClientSocket::WaitForOutput(bool cancelable) {
+  ResetLatch(&my_proc->latch);
+  if (cancelable || my_proc->terminate_requested.load(std::memory_order_relaxed) != 0)
+    CheckForInterrupts();
+  int timeout_ms = -1;
+  if (cancelable && statement_deadline_us != 0)
+    timeout_ms = static_cast<int>(
+        std::clamp<int64_t>((statement_deadline_us - MonotonicUs()) / 1000 + 1, 0, 1 << 30));
+  pollfd fd{fd_.get(), POLLOUT, 0};
+  WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientWrite);
+  if ((fd.revents & (POLLHUP | POLLERR)) != 0) throw ClientGone{};
+}
+
+// One system call for the buffer's rest and `more`; returns how many bytes of `more` left.
+size_t ClientSocket::Send(std::string_view more) {
+  iovec parts[2] = {{out_.data() + sent_, pending_bytes()},
+                    {const_cast<char*>(more.data()), more.size()}};
+  msghdr message{};
+  message.msg_iov = pending_bytes() > 0 ? parts : parts + 1;
+  message.msg_iovlen = (pending_bytes() > 0 ? 1 : 0) + (more.empty() ? 0 : 1);
+  ssize_t sent = sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+    throw ClientGone{};
+  }
+  auto left = static_cast<size_t>(sent);
+  size_t of_buffer = std::min(left, pending_bytes());
+  sent_ += of_buffer;
+  if (sent_ == out_.size()) {
+    out_.clear();
+    sent_ = 0;
+    if (out_.capacity() > 16 * kLargeBytes) out_.shrink_to_fit();
+  }
+  return left - of_buffer;
+}
+
+void ClientSocket::Flush(bool cancelable) {
+  if (broken_) throw ClientGone{};
+  while (pending_bytes() > 0) {
+    size_t before = pending_bytes();
+    mid_message_ = true;
+    Send({});
+    mid_message_ = sent_ > 0;
+    if (pending_bytes() == before) WaitForOutput(cancelable);
+  }
+}
+
+void ClientSocket::SendMessages(std::string_view messages) {
+  if (broken_) throw ClientGone{};
+  if (messages.size() < kLargeBytes / 8) {  // not worth a system call of its own
+    out_.append(messages);
+    FlushIfLarge();
+    return;
+  }
+  bool cancelable = messages.size() <= kCopyMax;
+  size_t sent = 0;
+  try {
+    while (pending_bytes() > 0 || sent < messages.size()) {
+      size_t before = sent + sent_;
+      bool had_pending = pending_bytes() > 0;
+      mid_message_ = true;
+      sent += Send(messages.substr(sent));
+      bool progress = sent + sent_ != before || had_pending != (pending_bytes() > 0);
+      if (!progress) WaitForOutput(cancelable);
+    }
+    mid_message_ = false;
+  } catch (const QueryError&) {
+    if (cancelable) {
+      out_.append(messages.substr(sent, MessageEnd(messages, sent) - sent));
+    } else {
+      broken_ = sent > 0;
+    }
+    throw;
+  }
+}
+
+void ClientSocket::FlushWithoutWaiting() {
+  if (broken_) return;
+  try {
+    for (size_t before = 0; pending_bytes() > 0 && pending_bytes() != before;) {
+      before = pending_bytes();
+      Send({});
+    }
+  } catch (const ClientGone&) {
+  }
+}
+
+bool ClientSocket::PeerIsGone() const {
+  pollfd fd{fd_.get(), POLLRDHUP, 0};
+  return poll(&fd, 1, 0) == 1 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+}  // namespace sluice

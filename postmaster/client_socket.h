@@ -1,0 +1,62 @@
+// The connection to one client: whole messages in, a bounded buffer out. Every wait is a WaitLatch, so that
+// cancel, termination and timeouts reach a backend whose client is slow.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/fd.h"
+#include "shm/latch.h"
+#include "wire/message.h"
+
+namespace sluice {
+
+// The client has left: the session ends without a word.
+struct ClientGone {};
+
+class ClientSocket {
+ public:
+  explicit ClientSocket(UniqueFd fd);
+
+  // A whole message, if one has come. Never sleeps. Throws ClientGone at the end of the stream, 08P01 for
+  // bytes that are no message.
+  std::optional<MessageReader::Message> TryTake(bool startup);
+  // Whether a message, or a part of one, is here already.
+  bool has_input() const { return !reader_.empty(); }
+  // Sleeps until the client sends something, the latch is set or the timeout has passed.
+  Woken WaitForInput(int timeout_ms);
+
+  // Messages are appended here, whole ones only.
+  std::string* out() { return &out_; }
+  size_t pending_bytes() const { return out_.size() - sent_; }
+  // Sends all. Interruptible (CheckForInterrupts throws); what is left then is sent by the next Flush.
+  // Not `cancelable`: only by termination, for when the statement's end is in the buffer already.
+  void Flush(bool cancelable = true);
+  void FlushIfLarge() {
+    if (pending_bytes() >= kLargeBytes) Flush();
+  }
+  // Sends whole messages that lie elsewhere, without a copy. After an interrupt the stream is at a message's
+  // end again once the buffer is flushed.
+  void SendMessages(std::string_view messages);
+  // Gives what the kernel takes at once, and no more: a last word before the end.
+  void FlushWithoutWaiting();
+
+  bool PeerIsGone() const;
+  int fd() const { return fd_.get(); }
+
+  static constexpr size_t kLargeBytes = 64 * 1024;
+
+ private:
+  void WaitForOutput(bool cancelable);
+  size_t Send(std::string_view more);
+
+  UniqueFd fd_;
+  MessageReader reader_;
+  std::string out_;
+  size_t sent_ = 0;
+  bool broken_ = false;               // cut off inside a message: nothing can follow
+  volatile bool mid_message_ = false;  // for SIGQUIT's handler
+};
+
+}  // namespace sluice

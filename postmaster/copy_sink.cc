@@ -1,0 +1,124 @@
+#include "postmaster/copy_sink.h"
+
+#include "types/codec.h"
+#include "wire/message.h"
+
+namespace sluice {
+
+CopySink::CopySink(ClientSocket* client, size_t columns, const CopyOptions& options,
+                   const SessionSettings& settings)
+    : client_(client), columns_(columns), options_(options), settings_(settings) {
+  options_.single_column = columns == 1;
+}
+
+template <typename AppendFields>
+void CopySink::AppendMessage(AppendFields&& append_fields) {
+  std::string* out = client_->out();
+  size_t start = out->size();
+  try {
+    MessageWriter message(out);
+    message.Begin('d');
+    append_fields(out);
+    message.End();
+  } catch (...) {
+    out->resize(start);  // only whole messages may stay in the buffer
+    throw;
+  }
+  client_->FlushIfLarge();
+}
+
+void CopySink::Begin(std::span<const std::string_view> names) {
+  bool binary = options_.format == CopyFormat::kBinary;
+  MessageWriter message(client_->out());
+  message.Begin('H');
+  message.Int<char>(binary ? 1 : 0);
+  message.Int<int16_t>(static_cast<int16_t>(columns_));
+  for (size_t i = 0; i < columns_; i++) message.Int<int16_t>(binary ? 1 : 0);
+  message.End();
+  if (binary) AppendMessage([](std::string* out) { out->append(CopyBinaryHeader()); });
+  if (!options_.header) return;
+  AppendMessage([&](std::string* out) {
+    for (size_t i = 0; i < names.size(); i++) {
+      if (i > 0) out->push_back(options_.delimiter);
+      if (options_.format == CopyFormat::kCsv) AppendCopyCsv(names[i], false, options_, out);
+      else AppendCopyText(names[i], options_, out);
+    }
+    out->push_back('\n');
+  });
+}
+
+void CopySink::AppendField(size_t column, std::string_view text, std::string* out) {
+  if (options_.format == CopyFormat::kText) return AppendCopyText(text, options_, out);
+  bool force = !options_.force_quote.empty() && options_.force_quote[column];
+  AppendCopyCsv(text, force, options_, out);
+}
+
+void CopySink::AppendRow(const Batch& batch, size_t row, std::string* out) {
+  if (options_.format == CopyFormat::kBinary) {
+    MessageWriter writer(out);
+    writer.Int<int16_t>(static_cast<int16_t>(columns_));
+    for (size_t i = 0; i < columns_; i++) {
+      size_t length_at = out->size();
+      out->append(4, '\xff');
+      if (batch.columns[i].IsNull(row)) continue;
+      AppendBinary(batch.columns[i], row, out);
+      StoreBig<int32_t>(out->data() + length_at, static_cast<int32_t>(out->size() - length_at - 4));
+    }
+    return;
+  }
+  for (size_t i = 0; i < columns_; i++) {
+    if (i > 0) out->push_back(options_.delimiter);
+    if (batch.columns[i].IsNull(row)) {
+      out->append(options_.null_text);
+      continue;
+    }
+    value_.clear();
+    AppendText(batch.columns[i], row, settings_, &value_);
+    AppendField(i, value_, out);
+  }
+  out->push_back('\n');
+}
+
+void CopySink::Rows(const Batch& batch, size_t from, size_t to) {
+  for (size_t row = from; row < to; row++)
+    AppendMessage([&](std::string* out) { AppendRow(batch, row, out); });
+}
+
+void CopySink::TranscodeText(std::string_view body, std::string* out) {
+  const char* at = body.data() + 2;
+  for (size_t i = 0; i < columns_; i++) {
+    if (i > 0) out->push_back(options_.delimiter);
+    auto length = LoadBig<int32_t>(at);
+    at += 4;
+    if (length < 0) {
+      out->append(options_.null_text);
+      continue;
+    }
+    AppendField(i, {at, static_cast<size_t>(length)}, out);
+    at += length;
+  }
+  out->push_back('\n');
+}
+
+void CopySink::Messages(std::string_view messages) {
+  while (!messages.empty()) {
+    size_t bytes = 1 + LoadBig<uint32_t>(messages.data() + 1);
+    std::string_view body = messages.substr(5, bytes - 5);
+    messages.remove_prefix(bytes);
+    AppendMessage([&](std::string* out) {
+      // A binary COPY's tuple is a DataRow's body: the field count, then the fields with their lengths.
+      if (options_.format == CopyFormat::kBinary) out->append(body);
+      else TranscodeText(body, out);
+    });
+  }
+}
+
+void CopySink::End() {
+  if (options_.format == CopyFormat::kBinary)
+    AppendMessage([](std::string* out) { out->append(2, '\xff'); });
+  MessageWriter message(client_->out());
+  message.Begin('c');
+  message.End();
+}
+
+}  // namespace sluice

@@ -1,0 +1,175 @@
+#include "postmaster/running_query.h"
+
+#include "catalog/connection.h"
+#include "common/bytes.h"
+#include "postmaster/remote_query.h"
+#include "postmaster/settings.h"
+#include "postmaster/virtual_rows.h"
+#include "shm/process_table.h"
+#include "types/codec.h"
+
+namespace sluice {
+
+PlannerSettings PlannerSettingsOf(const Settings& settings) {
+  PlannerSettings planner;
+  planner.enable_pushdown_filter = settings.Boolean("enable_pushdown_filter");
+  planner.enable_pushdown_join = settings.Boolean("enable_pushdown_join");
+  planner.enable_pushdown_aggregate = settings.Boolean("enable_pushdown_aggregate");
+  planner.enable_pushdown_distinct = settings.Boolean("enable_pushdown_distinct");
+  planner.enable_pushdown_sort = settings.Boolean("enable_pushdown_sort");
+  planner.enable_pushdown_limit = settings.Boolean("enable_pushdown_limit");
+  planner.claim_whole = settings.Text("parallel_append_claim") == "plan";
+  planner.max_parallel_workers_per_gather =
+      static_cast<int>(std::min(settings.Integer("max_parallel_workers_per_gather"),
+                                settings.Integer("max_parallel_workers")));
+  planner.work_mem_bytes = settings.Integer("work_mem") * 1024;
+  planner.connections_per_scan = static_cast<int>(settings.Integer("connections_per_scan"));
+  return planner;
+}
+
+RemoteSession RemoteSessionOf(const QuerySession& session) {
+  const Settings& settings = *session.settings;
+  RemoteSession remote;
+  remote.user = session.user;
+  remote.settings.time_zone = settings.Text("TimeZone");
+  remote.settings.date_style = settings.Text("DateStyle");
+  remote.settings.interval_style = settings.Text("IntervalStyle");
+  remote.settings.bytea_output = settings.Text("bytea_output");
+  remote.settings.extra_float_digits = static_cast<int>(settings.Integer("extra_float_digits"));
+  remote.settings.xml_option = settings.Text("xmloption");
+  remote.limits.connections_max = static_cast<uint32_t>(settings.Integer("connections_per_server"));
+  remote.admission_timeout_us = settings.Integer("admission_timeout") * 1000;
+  remote.silence_timeout_us = settings.Integer("shard_silence_timeout") * 1000;
+  return remote;
+}
+
+const ConnectionSpec* ConnectionSpecFor(const QuerySession& session, Oid server, Arena* arena) {
+  RemoteSession remote = RemoteSessionOf(session);
+  // A foreign table with a socket of its own is reached by its options; oids of tables and servers differ.
+  if (const Relation* table = session.catalog->FindRelation(server))
+    return MakeLinesSpec(*session.catalog, *table, remote.limits, arena);
+  return MakeConnectionSpec(*session.catalog, server, remote.user, remote.settings, remote.limits, arena);
+}
+
+RunningQuery::RunningQuery(const QuerySession& session, const Query& query,
+                           const QueryOptions& options) {
+  MakeContext(session, options);
+  PlannerSettings planner = PlannerSettingsOf(*session.settings);
+  PlanRequest request;
+  request.catalog = session.catalog.get();
+  request.session = context_.settings;
+  request.settings = &planner;
+  request.arena = &arena_;
+  request.params = options.params;
+  request.result_formats = options.formats;
+  request.allow_pass_through =
+      options.allow_pass_through && session.settings->Boolean("enable_pass_through");
+  plan_ = PlanQuery(query, request);
+}
+
+RunningQuery::RunningQuery(const QuerySession& session, const Planner& plan,
+                           const QueryOptions& options) {
+  MakeContext(session, options);
+  plan_ = plan(&arena_);
+}
+
+RunningQuery::~RunningQuery() { Finish(); }
+
+void RunningQuery::Finish() {
+  done_ = true;
+  if (slice_) ReleaseSlice(*slice_);
+  slice_.reset();
+  executor_.reset();  // before the arena: it waits until nobody else uses that
+}
+
+void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& options) {
+  // Workers read the settings and parameters in place, so they lie in the shared arena too.
+  context_.shared_arena = &arena_;
+  context_.settings = arena_.New<SessionSettings>(*session.session_settings);
+  context_.work_mem_bytes = session.settings->Integer("work_mem") * 1024;
+  context_.chunks_per_stream = static_cast<uint32_t>(session.settings->Integer("chunks_per_stream"));
+  context_.temp_directory = arena_.CopyString(session.temp_directory);
+  context_.pin = session.pin;
+  context_.query_text = arena_.CopyString(options.text);
+  context_.instrument = options.instrument;
+  auto params = arena_.NewArray<Column>(options.params.size());
+  for (size_t i = 0; i < params.size(); i++) {
+    const PlanRequest::Param& param = options.params[i];
+    params[i] = MakeConstantColumn(param.type, arena_.CopyString(param.value), param.is_null, &arena_);
+  }
+  context_.params = params;
+  context_.connect = [this, session](Oid server) {
+    return ConnectionSpecFor(session, server, &arena_);
+  };
+  context_.scan_virtual = [session](std::string_view name, const VirtualRowSink& row) {
+    ScanVirtualTable(session, name, row);
+  };
+}
+
+Executor& RunningQuery::executor() {
+  if (executor_ == nullptr) executor_ = std::make_unique<Executor>(*plan_, context_);
+  return *executor_;
+}
+
+uint64_t RunningQuery::Run(RowSink* sink, uint64_t rows_max) {
+  if (done_) return 0;
+  executor();
+  return plan_->pass_through ? RunSlices(sink, rows_max) : RunBatches(sink, rows_max);
+}
+
+uint64_t RunningQuery::RunBatches(RowSink* sink, uint64_t rows_max) {
+  uint64_t sent = 0;
+  while (!done_ && (rows_max == 0 || sent < rows_max)) {
+    CheckForInterrupts();
+    if (batch_next_ == batch_.rows) {
+      executor_->Next(&batch_);
+      batch_next_ = 0;
+      if (batch_.rows == 0) {
+        done_ = true;
+        break;
+      }
+    }
+    size_t take = batch_.rows - batch_next_;
+    if (rows_max != 0) take = std::min<size_t>(take, rows_max - sent);
+    sink->Rows(batch_, batch_next_, batch_next_ + take);
+    batch_next_ += take;
+    sent += take;
+  }
+  return sent;
+}
+
+uint64_t RunningQuery::RunSlices(RowSink* sink, uint64_t rows_max) {
+  uint64_t sent = 0;
+  while (rows_max == 0 || sent < rows_max) {
+    CheckForInterrupts();
+    if (!slice_) {
+      Slice next;
+      if (!executor_->NextSlice(&next)) {
+        done_ = true;
+        break;
+      }
+      slice_ = next;
+      slice_next_bytes_ = 0;
+    }
+    std::string_view rest(slice_->data + slice_next_bytes_, slice_->size_bytes - slice_next_bytes_);
+    uint64_t rows = slice_->rows;
+    if (rows_max != 0 && rows > rows_max - sent) {
+      // Only some of its rows are wanted now: walk to the end of the last of them.
+      rows = rows_max - sent;
+      size_t end = 0;
+      for (uint64_t i = 0; i < rows; i++) end += 1 + LoadBig<uint32_t>(rest.data() + end + 1);
+      rest = rest.substr(0, end);
+    }
+    sink->Messages(rest);
+    sent += rows;
+    slice_->rows -= static_cast<uint32_t>(rows);
+    slice_next_bytes_ += rest.size();
+    if (slice_->rows == 0) {
+      ReleaseSlice(*slice_);
+      slice_.reset();
+    }
+  }
+  return sent;
+}
+
+}  // namespace sluice

@@ -1,0 +1,81 @@
+// One execution of a query: its arena in shared memory, the plan in it, and the executor. Everything it
+// holds here and on the shards is given back by the destructor.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "executor/executor.h"
+#include "optimizer/planner.h"
+#include "parser/query.h"
+#include "postmaster/row_sink.h"
+#include "shm/query_arena.h"
+
+namespace sluice {
+
+class Catalog;
+class Settings;
+
+// What the session is, as far as running a query is concerned.
+struct QuerySession {
+  std::shared_ptr<const Catalog> catalog;  // kept as long as a query runs on it
+  const Settings* settings;
+  const SessionSettings* session_settings;
+  std::string user, database;
+  std::string temp_directory;
+  uint64_t pin = 0;
+};
+
+struct QueryOptions {
+  std::span<const PlanRequest::Param> params;
+  std::span<const int16_t> formats;
+  bool allow_pass_through = true;
+  bool instrument = false;
+  std::string_view text;
+};
+
+class RunningQuery {
+ public:
+  RunningQuery(const QuerySession& session, const Query& query, const QueryOptions& options);
+  ~RunningQuery();
+
+  // Plans that do not come from PlanQuery: made in arena() by `plan`.
+  using Planner = std::function<const PlannedStatement*(Arena* arena)>;
+  RunningQuery(const QuerySession& session, const Planner& plan, const QueryOptions& options);
+
+  // Gives up to `rows_max` (0: all) further rows to the sink; returns how many.
+  uint64_t Run(RowSink* sink, uint64_t rows_max);
+  bool done() const { return done_; }
+  // Gives back what is held on the shards and in the chunk pool; further runs give no rows.
+  void Finish();
+
+  const PlannedStatement& plan() const { return *plan_; }
+  // Starts the executor (without it, EXPLAIN shows the plan).
+  Executor& executor();
+
+ private:
+  void MakeContext(const QuerySession& session, const QueryOptions& options);
+  uint64_t RunBatches(RowSink* sink, uint64_t rows_max);
+  uint64_t RunSlices(RowSink* sink, uint64_t rows_max);
+
+  SharedBlocks blocks_;
+  Arena arena_{blocks_, 64 * 1024};
+  ExecutorContext context_;
+  const PlannedStatement* plan_ = nullptr;
+  std::unique_ptr<Executor> executor_;
+  bool done_ = false;
+  // What was claimed beyond the last Run's limit.
+  Batch batch_;
+  size_t batch_next_ = 0;
+  std::optional<Slice> slice_;
+  size_t slice_next_bytes_ = 0;
+};
+
+struct RemoteSession;
+RemoteSession RemoteSessionOf(const QuerySession& session);
+PlannerSettings PlannerSettingsOf(const Settings& settings);
+// How the session reaches a server (or a foreign table that has a socket of its own), in `arena`.
+const ConnectionSpec* ConnectionSpecFor(const QuerySession& session, Oid server, Arena* arena);
+
+}  // namespace sluice

@@ -1,0 +1,150 @@
+// One client's session: the protocol loop, and the state that lasts between messages. The work itself lies
+// in session_*.cc by subject; errors are caught once, in Run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "catalog/store.h"
+#include "postmaster/backend.h"
+#include "postmaster/client_socket.h"
+#include "postmaster/settings.h"
+#include "postmaster/statement.h"
+#include "postmaster/transaction.h"
+
+struct PgQuery__Node;
+
+namespace sluice {
+
+class Session {
+ public:
+  Session(UniqueFd client, const BackendConfig& config);
+  ~Session();
+  // Serves the client until it leaves (returns), or throws what ends the session.
+  void Run();
+
+ private:
+  struct CommandResult {
+    std::string tag;                // "" : the command has sent its own CommandComplete
+    std::optional<TextRows> rows;
+  };
+
+  // --- session_startup.cc
+  bool StartUp();  // false: it was a cancel request, or the client left
+  void ReadStartupOptions(BodyReader* body, int32_t version);
+  void ApplyClientSetting(const std::string& name, const std::string& value);
+  void ApplyCommandLineOptions(std::string_view options);
+  void SendGreeting();
+
+  // --- session.cc: the loop
+  MessageReader::Message ReadMessage();
+  int IdleTimeoutMs() const;
+  void HandleIdleTimeout();
+  void HandleIdleRequests();
+  void ServeOneMessage();
+  void Dispatch(const MessageReader::Message& message);
+  void HandleError(const Error& error);
+  void SendReady();
+  void SendReports();
+  void SendCommandComplete(std::string_view tag);
+  void SendNotice(const Error& error, std::string_view severity);
+  void Warn(SqlState state, std::string message);
+  void ReloadConfiguration();
+  // Around each statement: transaction, clock, catalog, timeout, log.
+  void BeginStatement(std::string_view text);
+  void EndStatement(std::string_view what);
+  void RequireNotFailed(const Statement& statement) const;
+  void RefreshCatalog();
+  void RefreshSettings();
+  QuerySession MakeQuerySession() const;
+
+  // --- session_query.cc: simple queries, and what both protocols share
+  void SimpleQuery(std::string_view text);
+  void RunSimpleStatement(const std::shared_ptr<Statement>& statement);
+  void Analyze(Statement* statement);
+  const Query* AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types);
+  const Query* QueryToRun(Statement* statement, Arena* arena);
+  void StartPortal(Portal* portal);
+  // Rows and CommandComplete; false: suspended at `rows_max`.
+  bool RunPortal(const std::shared_ptr<Portal>& portal, uint64_t rows_max, bool simple);
+  void SendRowDescription(std::span<const ColumnDescription> columns, std::span<const int16_t> formats);
+  uint64_t SendTextRows(const TextRows& rows, size_t from, uint64_t rows_max);
+  uint64_t SendQueryRows(Portal* portal, std::span<const int16_t> formats, uint64_t rows_max);
+  // A query's rows as text, for the server's own use.
+  std::vector<std::vector<std::optional<std::string>>> QueryAsText(Statement* statement);
+
+  // --- session_extended.cc
+  void Parse(BodyReader body);
+  void Bind(BodyReader body);
+  void Describe(BodyReader body);
+  void Execute(BodyReader body);
+  void Close(BodyReader body);
+  void BindParameters(BodyReader* body, const std::string& statement_name, Portal* portal);
+  std::string_view CheckBinaryParameter(Oid type, std::string_view bytes, size_t index,
+                                        Arena* arena) const;
+  std::shared_ptr<Statement> FindStatement(const std::string& name) const;
+  std::shared_ptr<Portal> FindPortal(const std::string& name) const;
+  std::vector<ColumnDescription> DescribeStatement(const Statement& statement);
+  void CheckResultFormats(const Portal& portal, size_t columns) const;
+
+  // --- session_command.cc: all that is no query
+  CommandResult RunCommand(const std::shared_ptr<Statement>& statement);
+  CommandResult RunDdlCommand(const RawStatement& raw);
+  CommandResult RunTransaction(const RawStatement& raw);
+  CommandResult EndBlock(bool commit, bool chain);
+  CommandResult RunPrepare(const Statement& statement);
+  CommandResult RunDeallocate(const RawStatement& raw);
+  CommandResult RunDiscard(const RawStatement& raw);
+  CommandResult RunExplain(const std::shared_ptr<Statement>& statement);
+  static ColumnDescription ExplainColumn(const RawStatement& raw);
+  std::shared_ptr<Portal> MakeExecutePortal(const Statement& statement);
+  std::vector<Oid> ResolveTypes(const Statement& statement,
+                                std::span<PgQuery__Node* const> type_names);
+  void StartTransaction();
+  void Commit();
+  void Rollback();
+  void RestoreCatalog(const std::shared_ptr<const Catalog>& to);
+  void DropPortals(int level_min);  // those of that level and deeper
+
+  // --- session_setting.cc
+  CommandResult RunSet(const RawStatement& raw);
+  CommandResult RunShow(const RawStatement& raw);
+  static std::vector<ColumnDescription> ShowColumns(const char* name);
+  void SetTransactionModes(std::string_view prefix, std::span<PgQuery__Node* const> options);
+
+  // --- session_cursor.cc
+  CommandResult RunDeclare(const std::shared_ptr<Statement>& statement);
+  CommandResult RunClose(const RawStatement& raw);
+  // Sends the rows and returns the tag.
+  std::string RunFetch(const RawStatement& raw, std::span<const int16_t> formats, bool describe);
+  std::shared_ptr<Portal> FindCursor(const std::string& name) const;
+
+  // --- session_copy.cc
+  std::string RunCopy(const Statement& statement);
+
+  BackendConfig config_;
+  ClientSocket client_;
+  Settings settings_;
+  uint64_t settings_seen_ = 0;  // version that session_settings_ and the activity row show
+  SessionSettings session_settings_;
+  std::string user_, database_;
+  std::unique_ptr<CatalogStore> store_;
+  std::shared_ptr<const Catalog> catalog_;
+  uint64_t catalog_seen_ = ~uint64_t{0};  // shared generation that catalog_ was loaded at
+  // DDL of the running transaction: catalog_ is its changed copy, catalog_base_ what it began with, and
+  // catalog_saved_ what each savepoint began with.
+  bool catalog_pending_ = false;
+  std::shared_ptr<const Catalog> catalog_base_;
+  std::vector<std::shared_ptr<const Catalog>> catalog_saved_;
+  Transaction transaction_;
+  std::map<std::string, std::shared_ptr<Statement>> statements_;
+  std::map<std::string, std::shared_ptr<Portal>> portals_;
+  bool ready_wanted_ = true;   // ReadyForQuery is due before the next read
+  bool skip_to_sync_ = false;  // after an error in the extended protocol
+  bool extended_ = false;      // the message being served is of the extended protocol
+  std::string current_text_;   // for the log
+  int64_t statement_start_us_ = 0;
+};
+
+}  // namespace sluice

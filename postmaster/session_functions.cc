@@ -1,0 +1,246 @@
+#include "postmaster/session_functions.h"
+
+#include <signal.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "catalog/builtin.h"
+#include "common/bytes.h"
+#include "parser/walk.h"
+#include "postmaster/child_process.h"
+#include "postmaster/settings.h"
+#include "shm/shared_memory.h"
+#include "types/codec.h"
+
+namespace sluice {
+namespace {
+
+// A call's constant arguments, and its value as text (nullopt: NULL).
+struct Call {
+  const SessionFunctionContext& context;
+  std::vector<std::optional<std::string>> args;
+};
+using Function = std::optional<std::string> (*)(const Call&);
+
+std::string Timestamp(int64_t at) {
+  static const SessionSettings utc;
+  Column column;
+  column.type = kTimestamptzOid;
+  column.physical = Physical::kInt8;
+  column.mask = 0;
+  column.data = &at;
+  std::string text;
+  AppendText(column, 0, utc, &text);
+  return text;
+}
+
+std::string Boolean(bool value) { return value ? "t" : "f"; }
+
+// Sets a request flag of the client backend (or any server process) with this pid, as a signal would.
+std::string Signal(const Call& call, std::atomic<uint32_t> ProcSlot::*flag) {
+  int32_t pid = atoi(call.args[0]->c_str());
+  const ProcessTable& table = shared_memory->processes;
+  for (ProcNumber n = kPostmasterProc + 1; n < table.count; n++) {
+    ProcSlot& slot = table.slots[n];
+    if (slot.kind.load() == ProcessKind::kUnused || slot.pid.load() != pid) continue;
+    // The io worker serves everybody: it is stopped with the server, not by a client.
+    if (slot.kind.load() == ProcessKind::kIoWorker) return Boolean(false);
+    (slot.*flag).store(1, std::memory_order_relaxed);
+    SetLatch(&slot.latch);
+    return Boolean(true);
+  }
+  return Boolean(false);
+}
+
+std::vector<std::string> RealSchemas(const Call& call, bool implicit) {
+  std::vector<std::string> schemas;
+  for (const std::string& schema : call.context.search_path) {
+    // A user's own schema is in the path by default, but does not exist.
+    if (schema == call.context.user && schema != "public") continue;
+    if (schema == "pg_catalog" && !implicit) continue;
+    schemas.push_back(schema);
+  }
+  return schemas;
+}
+
+std::optional<std::string> Version(const Call& call) {
+  utsname system{};
+  uname(&system);
+  return fmt::format("PostgreSQL {} on {}-linux-gnu, compiled by gcc {}, 64-bit",
+                     call.context.settings->Show("server_version"), system.machine, __VERSION__);
+}
+std::optional<std::string> CurrentSchema(const Call& call) {
+  auto schemas = RealSchemas(call, false);
+  if (schemas.empty()) return std::nullopt;
+  return schemas[0];
+}
+std::optional<std::string> CurrentSchemas(const Call& call) {
+  std::string array = "{";
+  for (const std::string& schema : RealSchemas(call, call.args[0] == "t")) {
+    if (array.size() > 1) array += ',';
+    array += '"';
+    for (char c : schema) {
+      if (c == '"' || c == '\\') array += '\\';
+      array += c;
+    }
+    array += '"';
+  }
+  return array + "}";
+}
+std::optional<std::string> CurrentSetting(const Call& call) {
+  bool missing_ok = call.args.size() > 1 && call.args[1] == "t";
+  if (missing_ok) return call.context.settings->TryShow(*call.args[0]);
+  return call.context.settings->Show(*call.args[0]);
+}
+std::optional<std::string> SetConfig(const Call& call) {
+  if (!call.args[0])
+    Throw(MakeSqlState("22004"), "SET requires parameter name");
+  bool local = call.args[2] == "t";
+  if (call.args[1]) call.context.settings->Set(*call.args[0], *call.args[1], SettingSource::kSession, local);
+  else call.context.settings->Reset(*call.args[0], local);
+  return call.context.settings->Show(*call.args[0]);
+}
+std::optional<std::string> Sleep(const Call& call) {
+  int64_t until_us = MonotonicUs() + static_cast<int64_t>(std::stod(*call.args[0]) * 1e6);
+  for (;;) {
+    ResetLatch(&my_proc->latch);
+    CheckForInterrupts();
+    int64_t left_us = until_us - MonotonicUs();
+    if (left_us <= 0) return "";
+    if (statement_deadline_us != 0)
+      left_us = std::min(left_us, std::max<int64_t>(0, statement_deadline_us - MonotonicUs()));
+    pollfd client{client_socket, POLLRDHUP, 0};
+    WaitLatch(&my_proc->latch, {&client, client_socket >= 0 ? size_t{1} : 0},
+              static_cast<int>(std::min<int64_t>(left_us / 1000 + 1, 1'000'000)), WaitEvent::kPgSleep);
+    if (client.revents != 0)
+      Throw(sqlstate::kConnectionFailure, "connection to client lost");
+  }
+}
+std::optional<std::string> ClientAddress(const Call&) {
+  if (my_proc->client_addr[0] == 0) return std::nullopt;
+  return my_proc->client_addr;
+}
+std::optional<std::string> ClientPort(const Call&) {
+  if (my_proc->client_port < 0) return std::nullopt;
+  return std::to_string(my_proc->client_port);
+}
+
+// By pg_proc oid. `once`: only where it is called exactly once, in a SELECT without FROM.
+struct Entry {
+  Oid function;
+  bool once;
+  bool strict;
+  Function run;
+};
+constexpr Entry kFunctions[] = {
+    {89, false, true, Version},
+    {810, false, true, [](const Call&) { return std::optional<std::string>("UTF8"); }},
+    {861, false, true, [](const Call& c) { return std::optional(c.context.database); }},
+    {1402, false, true, CurrentSchema},
+    {1403, false, true, CurrentSchemas},
+    {745, false, true, [](const Call& c) { return std::optional(c.context.user); }},
+    {746, false, true, [](const Call& c) { return std::optional(c.context.user); }},
+    {2026, false, true, [](const Call&) { return std::optional(std::to_string(getpid())); }},
+    {2034, false, true,
+     [](const Call&) { return std::optional(Timestamp(supervision->reloaded_at.load())); }},
+    {2560, false, true,
+     [](const Call&) { return std::optional(Timestamp(supervision->started_at.load())); }},
+    {2077, false, true, CurrentSetting},
+    {3294, false, true, CurrentSetting},
+    {2078, true, false, SetConfig},
+    {2096, true, true,
+     [](const Call& c) { return std::optional(Signal(c, &ProcSlot::terminate_requested)); }},
+    {2171, true, true,
+     [](const Call& c) { return std::optional(Signal(c, &ProcSlot::cancel_requested)); }},
+    {2621, true, true,
+     [](const Call&) { return std::optional(Boolean(kill(getppid(), SIGHUP) == 0)); }},
+    {2626, true, true, Sleep},
+    {3810, false, true, [](const Call&) { return std::optional(Boolean(false)); }},
+    {2196, false, false, ClientAddress},
+    {2197, false, false, ClientPort},
+};
+
+const Entry* FindEntry(Oid function) {
+  for (const Entry& entry : kFunctions)
+    if (entry.function == function) return &entry;
+  return nullptr;
+}
+
+class Folder {
+ public:
+  // Without a context it only looks.
+  explicit Folder(const SessionFunctionContext* context) : context_(context) {}
+
+  void Walk(Query* query) {
+    bool one_row = query->from == nullptr && query->where == nullptr && query->rels.empty();
+    ForEachQueryExpr(*query, [&](const Expr& e) { Walk(const_cast<Expr*>(&e), one_row); });
+    for (const SortKey& key : query->order_by)
+      if (key.expr != nullptr) Walk(const_cast<Expr*>(key.expr), false);
+    ForEachSubquery(*query, [&](const Query& q) { Walk(const_cast<Query*>(&q)); });
+  }
+  bool found() const { return found_; }
+
+ private:
+  void Walk(Expr* expr, bool one_row) {
+    // What a condition may leave out is not called "exactly once".
+    bool conditional = expr->kind == ExprKind::kCase || expr->kind == ExprKind::kCoalesce ||
+                       expr->kind == ExprKind::kAnd || expr->kind == ExprKind::kOr;
+    ForEachChild(*expr, [&](const Expr& child) {
+      Walk(const_cast<Expr*>(&child), one_row && !conditional);
+    });
+    if (expr->subquery != nullptr) Walk(const_cast<Query*>(expr->subquery));
+    if (expr->kind == ExprKind::kCall) Fold(expr, one_row);
+  }
+
+  void Fold(Expr* expr, bool one_row) {
+    const Entry* entry = FindEntry(expr->function);
+    if (entry == nullptr) return;
+    found_ = true;
+    if (context_ == nullptr) return;
+    if (entry->once && !one_row) return;
+    Call call{*context_, {}};
+    bool null = false;
+    for (const Expr* arg : expr->args) {
+      while (arg->kind == ExprKind::kRelabel) arg = arg->args[0];
+      if (arg->kind != ExprKind::kConst) return;
+      call.args.push_back(ConstantText(*arg));
+      null |= arg->is_null && entry->strict;
+    }
+    std::optional<std::string> value;
+    if (!null) value = entry->run(call);
+    expr->kind = ExprKind::kConst;
+    expr->args = {};
+    expr->is_null = !value;
+    if (value && expr->type == kVoidOid) expr->value = "";
+    else if (value && HasBinaryCodec(expr->type))
+      expr->value = ParseText(expr->type, -1, *value, session_settings_, context_->arena);
+    else if (value) expr->value = context_->arena->CopyString(*value);
+  }
+
+  std::optional<std::string> ConstantText(const Expr& constant) const {
+    if (constant.is_null) return std::nullopt;
+    if (!HasBinaryCodec(constant.type)) return std::string(constant.value);
+    Column column = MakeConstantColumn(constant.type, constant.value, false, context_->arena);
+    std::string text;
+    AppendText(column, 0, session_settings_, &text);
+    return text;
+  }
+
+  const SessionFunctionContext* context_;
+  SessionSettings session_settings_;
+  bool found_ = false;
+};
+
+}  // namespace
+
+bool HasSessionFunctions(const Query& query) {
+  Folder folder(nullptr);
+  folder.Walk(const_cast<Query*>(&query));
+  return folder.found();
+}
+
+void FoldSessionFunctions(Query* query, const SessionFunctionContext& context) {
+  Folder(&context).Walk(query);
+}
+
+}  // namespace sluice

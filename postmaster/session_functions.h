@@ -1,0 +1,29 @@
+// Functions whose answer is the session's or the server's, not the data's: pg_backend_pid(),
+// current_setting(), pg_cancel_backend(), version(). They are evaluated once a statement, before it is
+// planned, and stand in the query as constants.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/arena.h"
+#include "parser/query.h"
+
+namespace sluice {
+
+class Settings;
+
+struct SessionFunctionContext {
+  Settings* settings;
+  std::vector<std::string> search_path;
+  std::string user, database;
+  Arena* arena;
+  bool in_transaction = false;  // SET LOCAL has a meaning
+};
+
+// Whether there is any such call.
+bool HasSessionFunctions(const Query& query);
+// Calls them and puts constants in their places. Once an execution: some have effects.
+void FoldSessionFunctions(Query* query, const SessionFunctionContext& context);
+
+}  // namespace sluice

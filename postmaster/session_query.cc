@@ -1,0 +1,208 @@
+// Simple queries, and what both protocols share: analysis, portals, sending rows.
+#include <pg_query/pg_query.pb-c.h>
+
+#include "parser/analyze.h"
+#include "postmaster/session.h"
+#include "postmaster/session_functions.h"
+#include "types/codec.h"
+
+namespace sluice {
+namespace {
+
+int16_t LengthOf(Oid type) {
+  const TypeInfo* info = FindType(type);
+  return info == nullptr ? -1 : info->length;
+}
+
+bool SameColumns(const std::vector<ColumnDescription>& a, const std::vector<ColumnDescription>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.type == y.type && x.typmod == y.typmod && x.name == y.name;
+  });
+}
+
+}  // namespace
+
+void Session::SimpleQuery(std::string_view text) {
+  BeginStatement(text);
+  auto parsed = std::make_shared<const ParsedSql>(ParseSql(text));
+  if (parsed->statements().empty()) {
+    MessageWriter message(client_.out());
+    message.Begin('I');
+    message.End();
+  }
+  bool first = true;
+  for (const RawStatement& raw : parsed->statements()) {
+    // All statements of one string are one transaction, unless they say otherwise.
+    if (!first) BeginStatement(text);
+    first = false;
+    auto statement = MakeStatement(parsed, raw, raw.node);
+    RequireNotFailed(*statement);
+    RunSimpleStatement(statement);
+    if (&raw != &parsed->statements().back()) EndStatement("statement");
+  }
+  if (transaction_.state() == TransactionState::kImplicit) Commit();
+  EndStatement("statement");
+}
+
+void Session::RunSimpleStatement(const std::shared_ptr<Statement>& statement) {
+  auto portal = std::make_shared<Portal>();
+  portal->statement = statement;
+  portal->level = transaction_.level();
+  RunPortal(portal, 0, true);
+}
+
+const Query* Session::AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types) {
+  AnalyzeContext context{catalog_.get(), &session_settings_, SearchPath(settings_, user_), user_,
+                         database_,      arena,              types};
+  return AnalyzeSelect(*statement.raw, context);
+}
+
+void Session::Analyze(Statement* statement) {
+  if (statement->query != nullptr && statement->catalog == catalog_ &&
+      statement->settings_version == settings_.version())
+    return;
+  bool again = statement->query != nullptr;
+  auto arena = std::make_unique<Arena>();
+  std::vector<Oid> types = again ? statement->param_types : statement->declared_types;
+  const Query* query = AnalyzeIn(arena.get(), *statement, &types);
+  std::vector<ColumnDescription> columns;
+  for (const Target& target : query->targets)
+    if (!target.junk)
+      columns.push_back({std::string(target.name), target.expr->type, target.expr->typmod});
+  if (again && !SameColumns(columns, statement->columns))
+    Refuse("cached plan must not change result type");
+  statement->catalog = catalog_;
+  statement->settings_version = settings_.version();
+  statement->arena = std::move(arena);
+  statement->query = query;
+  statement->has_session_functions = HasSessionFunctions(*query);
+  statement->param_types = std::move(types);
+  statement->columns = std::move(columns);
+}
+
+// The query to run now: the statement's, or where it calls the session's functions a copy with their answers.
+const Query* Session::QueryToRun(Statement* statement, Arena* arena) {
+  Analyze(statement);
+  if (!statement->has_session_functions) return statement->query;
+  std::vector<Oid> types = statement->param_types;
+  const Query* query = AnalyzeIn(arena, *statement, &types);
+  SessionFunctionContext functions{&settings_, SearchPath(settings_, user_), user_, database_, arena};
+  functions.in_transaction = transaction_.in_block();
+  FoldSessionFunctions(const_cast<Query*>(query), functions);
+  return query;
+}
+
+void Session::StartPortal(Portal* portal) {
+  if (portal->running != nullptr) return;
+  Statement* statement = portal->statement.get();
+  QueryOptions options;
+  options.params = portal->params;
+  options.formats = portal->formats;
+  options.allow_pass_through = !portal->cursor;  // each FETCH has formats of its own
+  options.text = statement->text();
+  const Query* query = QueryToRun(statement, portal->arena.get());
+  portal->running = std::make_unique<RunningQuery>(MakeQuerySession(), *query, options);
+  CheckFormats(portal->running->plan().columns, portal->formats);
+}
+
+uint64_t Session::SendQueryRows(Portal* portal, std::span<const int16_t> formats, uint64_t rows_max) {
+  DataRowSink sink(&client_, portal->running->plan().columns, formats, session_settings_);
+  return portal->running->Run(&sink, rows_max);
+}
+
+bool Session::RunPortal(const std::shared_ptr<Portal>& portal, uint64_t rows_max, bool simple) {
+  if (!portal->statement->raw) {
+    MessageWriter message(client_.out());
+    message.Begin('I');
+    message.End();
+    return true;
+  }
+  auto node_case = portal->statement->raw->node->node_case;
+  if (node_case == PG_QUERY__NODE__NODE_EXECUTE_STMT) {
+    auto inner = MakeExecutePortal(*portal->statement);
+    portal->statement = inner->statement;
+    portal->arena = std::move(inner->arena);
+    portal->params = std::move(inner->params);
+    CheckResultFormats(*portal, DescribeStatement(*portal->statement).size());
+  }
+  if (portal->statement->is_query) {
+    StartPortal(portal.get());
+    if (simple) SendRowDescription(portal->statement->columns, portal->formats);
+    uint64_t rows = SendQueryRows(portal.get(), portal->formats, rows_max);
+    if (rows_max != 0 && rows == rows_max) return false;
+    SendCommandComplete(fmt::format("SELECT {}", rows));
+    if (!portal->cursor) portal->running->Finish();
+    return true;
+  }
+  if (node_case == PG_QUERY__NODE__NODE_FETCH_STMT) {
+    SendCommandComplete(RunFetch(*portal->statement->raw, portal->formats, simple));
+    return true;
+  }
+  if (!portal->started) {
+    if (node_case == PG_QUERY__NODE__NODE_COPY_STMT) {
+      portal->tag = RunCopy(*portal->statement);
+    } else {
+      CommandResult result = RunCommand(portal->statement);
+      portal->tag = std::move(result.tag);
+      portal->rows = std::move(result.rows);
+    }
+    portal->started = true;
+    if (simple && portal->rows) SendRowDescription(portal->rows->columns, portal->formats);
+  } else if (!portal->rows) {
+    Throw(sqlstate::kObjectNotInPrerequisiteState, "portal \"{}\" cannot be run", portal->name);
+  }
+  if (portal->rows) {
+    uint64_t sent = SendTextRows(*portal->rows, portal->rows_sent, rows_max);
+    portal->rows_sent += sent;
+    if (rows_max != 0 && sent == rows_max) return false;
+  }
+  SendCommandComplete(portal->tag);
+  return true;
+}
+
+void Session::SendRowDescription(std::span<const ColumnDescription> columns,
+                                 std::span<const int16_t> formats) {
+  MessageWriter message(client_.out());
+  message.Begin('T');
+  message.Int<int16_t>(static_cast<int16_t>(columns.size()));
+  for (size_t i = 0; i < columns.size(); i++) {
+    message.CString(columns[i].name);
+    message.Int<int32_t>(0);  // no table of the client's catalog
+    message.Int<int16_t>(0);
+    message.Int<uint32_t>(columns[i].type);
+    message.Int<int16_t>(LengthOf(columns[i].type));
+    message.Int<int32_t>(columns[i].typmod);
+    message.Int<int16_t>(FormatOf(formats, i));
+  }
+  message.End();
+}
+
+// The commands' columns are text-like: both formats are the same bytes.
+uint64_t Session::SendTextRows(const TextRows& rows, size_t from, uint64_t rows_max) {
+  uint64_t sent = 0;
+  for (size_t i = from; i < rows.rows.size() && (rows_max == 0 || sent < rows_max); i++, sent++) {
+    MessageWriter message(client_.out());
+    message.Begin('D');
+    message.Int<int16_t>(static_cast<int16_t>(rows.columns.size()));
+    for (const auto& value : rows.rows[i]) {
+      message.Int<int32_t>(value ? static_cast<int32_t>(value->size()) : -1);
+      if (value) message.Bytes(*value);
+    }
+    message.End();
+    client_.FlushIfLarge();
+  }
+  return sent;
+}
+
+std::vector<std::vector<std::optional<std::string>>> Session::QueryAsText(Statement* statement) {
+  QueryOptions options;
+  options.allow_pass_through = false;
+  options.text = statement->text();
+  Arena arena;
+  RunningQuery running(MakeQuerySession(), *QueryToRun(statement, &arena), options);
+  TextSink sink(statement->columns.size(), session_settings_);
+  running.Run(&sink, 0);
+  return std::move(sink.rows);
+}
+
+}  // namespace sluice

@@ -1,0 +1,72 @@
+// Statements and portals: what a session keeps between Parse, Bind and Execute.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/arena.h"
+#include "optimizer/planner.h"
+#include "parser/raw.h"
+#include "postmaster/running_query.h"
+
+namespace sluice {
+
+// A column as RowDescription tells it. The name is the owner's.
+struct ColumnDescription {
+  std::string name;
+  Oid type = kTextOid;
+  int32_t typmod = -1;
+};
+
+// One statement of a query string. `raw` may be a part of it: the query of a DECLARE, PREPARE, COPY, EXPLAIN.
+struct Statement {
+  std::shared_ptr<const ParsedSql> parsed;
+  std::optional<RawStatement> raw;  // nullopt: an empty query string
+  bool is_query = false;            // SELECT, VALUES, TABLE
+  std::string_view text() const { return raw ? raw->text : std::string_view(); }
+
+  std::vector<Oid> declared_types;  // as Parse or PREPARE gave them
+  std::vector<Oid> param_types;     // as analysis found them
+
+  // The analysis, good for one catalog generation and one set of settings.
+  std::shared_ptr<const Catalog> catalog;  // the query points into it
+  std::unique_ptr<Arena> arena;
+  const Query* query = nullptr;
+  uint64_t catalog_generation = 0, settings_version = 0;
+  bool has_session_functions = false;  // pg_backend_pid() and the like: analysed again to be run
+  std::vector<ColumnDescription> columns;
+};
+
+// Rows that a command made itself (SHOW, EXPLAIN).
+struct TextRows {
+  std::vector<ColumnDescription> columns;
+  std::vector<std::vector<std::optional<std::string>>> rows;
+};
+
+struct Portal {
+  std::string name;
+  std::shared_ptr<Statement> statement;
+  std::unique_ptr<Arena> arena = std::make_unique<Arena>();  // the parameters' values
+  std::vector<PlanRequest::Param> params;
+  std::vector<int16_t> formats;
+  int level = 1;       // of the transaction it was made in
+  bool cursor = false; // made by DECLARE
+
+  // A query's execution, or the rows of a command.
+  std::unique_ptr<RunningQuery> running;
+  std::optional<TextRows> rows;
+  size_t rows_sent = 0;
+  std::string tag;     // a command's
+  bool started = false;
+  uint64_t position = 0;  // cursor: rows fetched so far
+};
+
+// A statement's part `node` as a statement of its own.
+std::shared_ptr<Statement> MakeStatement(const std::shared_ptr<const ParsedSql>& parsed,
+                                         const RawStatement& raw, const PgQuery__Node* node);
+// The command's name, as in its CommandComplete tag: "CREATE SERVER", "INSERT".
+std::string_view CommandName(const RawStatement& raw);
+
+}  // namespace sluice

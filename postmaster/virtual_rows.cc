@@ -1,0 +1,227 @@
+#include "postmaster/virtual_rows.h"
+
+#include "catalog/catalog.h"
+#include "postmaster/child_process.h"
+#include "postmaster/running_query.h"
+#include "postmaster/settings.h"
+#include "shm/shared_memory.h"
+#include "types/codec.h"
+
+namespace sluice {
+namespace {
+
+using Value = std::optional<std::string>;
+
+// A timestamptz as text that the view's column reads back; the zone's offset is part of it.
+Value Timestamp(int64_t at) {
+  if (at == 0) return std::nullopt;
+  static const SessionSettings utc;
+  Column column;
+  column.type = kTimestamptzOid;
+  column.physical = Physical::kInt8;
+  column.mask = 0;
+  column.data = &at;
+  std::string text;
+  AppendText(column, 0, utc, &text);
+  return text;
+}
+
+Value TextOrNull(const char* text) {
+  return text[0] == 0 ? std::nullopt : Value(text);
+}
+
+const char* NameOfState(ActivityState state) {
+  switch (state) {
+    case ActivityState::kNone: return "";
+    case ActivityState::kIdle: return "idle";
+    case ActivityState::kActive: return "active";
+    case ActivityState::kIdleInTransaction: return "idle in transaction";
+    case ActivityState::kIdleInFailedTransaction: return "idle in transaction (aborted)";
+  }
+  return "";
+}
+
+void ScanActivity(const VirtualRowSink& sink) {
+  const ProcessTable& table = shared_memory->processes;
+  for (ProcNumber number = 0; number < table.count; number++) {
+    ActivityRow a;
+    if (!ReadActivity(table.slots[number], &a)) continue;
+    bool client = a.kind == ProcessKind::kClientBackend;
+    const WaitEventName& wait = NameOf(a.wait_event);
+    Value leader;
+    if (a.leader != kNoProc && a.leader < table.count)
+      leader = std::to_string(table.slots[a.leader].pid.load(std::memory_order_relaxed));
+    // Clients that have not finished their start-up have no user yet.
+    Value row[] = {
+        client ? Value("1") : std::nullopt,
+        TextOrNull(a.database),
+        std::to_string(a.pid),
+        leader,
+        client ? Value("10") : std::nullopt,
+        TextOrNull(a.user),
+        Value(a.application_name),
+        TextOrNull(a.client_addr),
+        std::nullopt,
+        client ? Value(std::to_string(a.client_port)) : std::nullopt,
+        Timestamp(a.backend_start),
+        Timestamp(a.xact_start),
+        Timestamp(a.query_start),
+        Timestamp(a.state_change),
+        TextOrNull(wait.type),
+        TextOrNull(wait.name),
+        TextOrNull(NameOfState(a.state)),
+        std::nullopt,
+        std::nullopt,
+        std::nullopt,
+        Value(a.query),
+        NameOf(a.kind),
+    };
+    sink(row);
+  }
+}
+
+const char* NameOf(SettingContext context) {
+  switch (context) {
+    case SettingContext::kInternal: return "internal";
+    case SettingContext::kPostmaster: return "postmaster";
+    case SettingContext::kSighup: return "sighup";
+    case SettingContext::kUser: return "user";
+  }
+  return "";
+}
+
+const char* NameOf(SettingType type) {
+  switch (type) {
+    case SettingType::kBool: return "bool";
+    case SettingType::kInt: return "integer";
+    case SettingType::kReal: return "real";
+    case SettingType::kString: return "string";
+    case SettingType::kEnum: return "enum";
+  }
+  return "";
+}
+
+const char* NameOf(SettingSource source) {
+  switch (source) {
+    case SettingSource::kDefault: return "default";
+    case SettingSource::kFile: return "configuration file";
+    case SettingSource::kCommandLine: return "command line";
+    case SettingSource::kClient: return "client";
+    case SettingSource::kSession: return "session";
+  }
+  return "";
+}
+
+void ScanSettings(const Settings& settings, const VirtualRowSink& sink) {
+  for (const SettingInfo& info : AllSettings()) {
+    bool number = info.type == SettingType::kInt || info.type == SettingType::kReal;
+    Value choices;
+    if (info.type == SettingType::kEnum) {
+      choices = "{\"" + std::string(info.choices) + "\"}";
+      for (size_t at; (at = choices->find('|')) != std::string::npos;)
+        choices->replace(at, 1, "\",\"");
+    }
+    Value row[] = {
+        std::string(info.name),
+        settings.Text(info.name),
+        info.unit.empty() ? std::nullopt : Value(info.unit),
+        std::string(info.group),
+        std::string(info.description),
+        std::nullopt,
+        NameOf(info.context),
+        NameOf(info.type),
+        NameOf(settings.Source(info.name)),
+        number ? Value(fmt::format("{}", info.min)) : std::nullopt,
+        number ? Value(fmt::format("{}", info.max)) : std::nullopt,
+        choices,
+        std::string(info.boot_value),
+        settings.ResetText(info.name),
+        std::nullopt,
+        std::nullopt,
+        "f",
+    };
+    sink(row);
+  }
+}
+
+std::string OptionsText(const Options& options) {
+  std::string text;
+  for (const auto& [name, value] : options)
+    if (name.find("password") == std::string::npos)
+      text += (text.empty() ? "" : ", ") + name + "=" + value;
+  return text;
+}
+
+void ScanServers(const Catalog& catalog, const VirtualRowSink& sink) {
+  for (const auto& [oid, server] : catalog.servers) {
+    auto tables = std::count_if(catalog.relations.begin(), catalog.relations.end(),
+                                [&](const auto& entry) { return entry.second.server == oid; });
+    Value row[] = {server.name, server.wrapper, OptionsText(server.options), server.owner,
+                   std::to_string(tables)};
+    sink(row);
+  }
+}
+
+void ScanTables(const Catalog& catalog, const VirtualRowSink& sink) {
+  static constexpr const char* kKinds[] = {"foreign table", "partitioned table", "inheritance parent",
+                                           "view"};
+  static constexpr const char* kStrategies[] = {"", "HASH", "LIST", "RANGE"};
+  for (const auto& [oid, relation] : catalog.relations) {
+    Value parent, key, server, remote;
+    if (const Relation* above = catalog.FindRelation(relation.parent))
+      parent = above->schema + "." + above->name;
+    if (relation.key.strategy != PartitionStrategy::kNone) {
+      key = std::string(kStrategies[static_cast<int>(relation.key.strategy)]) + " (";
+      for (size_t i = 0; i < relation.key.expressions.size(); i++)
+        *key += (i == 0 ? "" : ", ") + relation.key.expressions[i];
+      *key += ")";
+    }
+    auto found = catalog.servers.find(relation.server);
+    if (found != catalog.servers.end()) {
+      server = found->second.name;
+      remote = relation.remote_schema() + "." + relation.remote_table();
+    }
+    Value row[] = {relation.schema,
+                   relation.name,
+                   kKinds[static_cast<int>(relation.kind)],
+                   parent,
+                   key,
+                   server,
+                   remote,
+                   std::to_string(relation.columns.size()),
+                   fmt::format("{}", relation.row_estimate)};
+    sink(row);
+  }
+}
+
+void ScanStatus(const VirtualRowSink& sink) {
+  const SharedMemory& shared = *shared_memory;
+  auto put = [&](const char* name, std::string value) {
+    Value row[] = {name, std::move(value)};
+    sink(row);
+  };
+  int64_t now = PostgresNow();
+  put("uptime_seconds", std::to_string((now - supervision->started_at.load()) / 1'000'000));
+  put("crash_restarts", std::to_string(supervision->crash_restarts.load()));
+  put("io_method", shared.io_uses_epoll.load() != 0 ? "epoll" : "io_uring");
+  put("shard_connections", std::to_string(shared.shards_connections.load()));
+  put("chunks", std::to_string(shared.chunks.chunk_count));
+  put("chunks_in_use", std::to_string(shared.chunks.in_use.load()));
+  put("chunks_in_use_max", std::to_string(shared.chunks.in_use_max.load()));
+  put("chunk_size_bytes", std::to_string(shared.chunks.chunk_size_bytes));
+  put("arena_bytes", std::to_string(shared.extents.used_bytes.load()));
+  put("catalog_generation", std::to_string(shared.catalog_generation.load()));
+}
+
+}  // namespace
+
+void ScanVirtualTable(const QuerySession& session, std::string_view name, const VirtualRowSink& row) {
+  if (name == "pg_stat_activity") return ScanActivity(row);
+  if (name == "pg_settings") return ScanSettings(*session.settings, row);
+  if (name == "servers") return ScanServers(*session.catalog, row);
+  if (name == "tables") return ScanTables(*session.catalog, row);
+  if (name == "status") return ScanStatus(row);
+  Refuse("view \"{}\" is not supported yet", name);
+}
+
+}  // namespace sluice
