@@ -1,8 +1,10 @@
 #include "fdw/group.h"
 
 #include "common/assert.h"
+#include "fdw/line_stream.h"
 #include "fdw/pool.h"
 #include "fdw/postgres_stream.h"
+#include "fdw/replay.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -35,6 +37,8 @@ Group::Group(Worker* worker, StreamGroup* shared)
 Group::~Group() = default;
 
 std::unique_ptr<StreamTask> Group::MakeTask(Stream* stream) {
+  if (stream->kind == StreamKind::kLines) return std::make_unique<LineStream>(worker_, this, stream);
+  if (stream->kind == StreamKind::kReplay) return std::make_unique<ReplayStream>(worker_, this, stream);
   Pool* pool = worker_->pools->Get(*stream->connection);
   return std::make_unique<PostgresStream>(worker_, this, stream, pool);
 }

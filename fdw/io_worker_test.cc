@@ -1,9 +1,11 @@
 #include "fdw/shard_for_test.h"
 
 namespace sluice {
-namespace {
 
-TestShard* shard;
+static TestShard* shard;
+TestShard* TheShard() { return shard; }
+
+namespace {
 
 class ShardEnvironment : public testing::Environment {
  public:

@@ -98,7 +98,7 @@ void PostgresStream::SendRequest() {
   }
   connection_->PushStep(StepKind::kMain);
   // The exporter's transaction has to stay open: its connection ends it when all others have imported.
-  if (own_transaction && !exporter_) {
+  if (own_transaction && !exporter_ && stream()->kind != StreamKind::kQuery) {
     connection_->request().Query("COMMIT");
     connection_->PushStep(StepKind::kHousekeeping);
   }
@@ -141,6 +141,13 @@ void PostgresStream::SendQuery() {
   request.Bind(statement_name_, stream()->params, stream()->result_formats);
   request.Describe('P', "");
   request.Execute(stream()->row_limit);
+  if (HasOwnTransaction() && !exporter_) {
+    // Before the Sync, so that the connection is free with the statement's own ReadyForQuery. After an
+    // error the shard skips it, and the connection rolls back.
+    request.Parse("", "COMMIT", {});
+    request.Bind("", {}, {});
+    request.Execute(0);
+  }
   request.Sync();
 }
 
@@ -197,6 +204,7 @@ void PostgresStream::LeaveSnapshot(const Error* error) {
 
 bool PostgresStream::OnMessage(char type, std::string_view body) {
   StreamKind kind = stream()->kind;
+  if (executed_ && HasOwnTransaction()) return type == '1' || type == '2' || type == 'C';  // COMMIT's
   switch (type) {
     case '1':  // ParseComplete
       if (named_ && parse_sent_) {
@@ -219,6 +227,7 @@ bool PostgresStream::OnMessage(char type, std::string_view body) {
       return true;
     }
     case 'C': {
+      executed_ = true;
       std::string_view tag = body.substr(0, body.find('\0'));
       size_t size = std::min(tag.size(), sizeof stream()->command_tag - 1);
       std::memcpy(stream()->command_tag, tag.data(), size);

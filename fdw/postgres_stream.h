@@ -70,8 +70,8 @@ class PostgresStream final : public StreamTask {
   bool exporter_ = false;
   bool importer_ = false;       // counted in snapshot_->importers
   bool sent_ = false;
+  bool executed_ = false;       // its CommandComplete came
   bool retried_ = false;        // on a fresh connection
-  bool prepared_again_ = false;
   bool named_ = false;          // executes a named statement …
   bool parse_sent_ = false;     // … which this request prepares
   std::string statement_key_, statement_name_;

@@ -100,8 +100,15 @@ class TestServer {
  public:
   explicit TestServer(const IoWorkerConfig& config = {}, SharedMemoryConfig memory = {}) {
     memory.max_connections = 8;
+    // Chunks smaller than a page, so that every boundary is crossed, are not for the server: only here.
+    uint32_t chunk_bytes = memory.chunk_size_bytes;
+    memory.chunk_size_bytes = (chunk_bytes + 4095) / 4096 * 4096;
     Status status = CreateSharedMemory(memory);
-    if (!status.ok()) abort();
+    if (!status.ok()) {
+      fprintf(stderr, "%s\n", status.error().message.c_str());
+      abort();
+    }
+    shared_memory->chunks.chunk_size_bytes = chunk_bytes;
     PrepareSlot(&shared_memory->processes.slots[kIoWorkerProc], ProcessKind::kIoWorker);
     ProcNumber me = shared_memory->processes.first_backend;
     PrepareSlot(&shared_memory->processes.slots[me], ProcessKind::kClientBackend);
