@@ -28,6 +28,7 @@
 #if __has_include("executor/sort.h")
 #include "executor/sort.h"
 #endif
+#include "executor/values_scan.h"
 #include "shm/process_table.h"
 
 namespace sluice {
@@ -88,7 +89,7 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
 #if __has_include("executor/set_op.h")
     case PlanKind::kSetOp: return Make<SetOp, SetOpPlan>(plan, state);
 #endif
-    case PlanKind::kValuesScan:
+    case PlanKind::kValuesScan: return Make<ValuesScan, ValuesScanPlan>(plan, state);
     case PlanKind::kFunctionScan:
     case PlanKind::kVirtualScan:
     case PlanKind::kMaterialize: return Make<Materialize, MaterializePlan>(plan, state);
