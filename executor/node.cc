@@ -1,33 +1,21 @@
 #include "executor/node.h"
 
-#if __has_include("executor/aggregate.h")
 #include "executor/aggregate.h"
-#endif
 #include "executor/append.h"
-#if __has_include("executor/distinct.h")
 #include "executor/distinct.h"
-#endif
 #include "executor/filter.h"
 #include "executor/foreign_scan.h"
 #include "executor/gather.h"
 #include "executor/gather_merge.h"
-#if __has_include("executor/hash_join.h")
 #include "executor/hash_join.h"
-#endif
 #include "executor/limit.h"
 #include "executor/materialize.h"
 #include "executor/merge_append.h"
-#if __has_include("executor/nest_loop.h")
 #include "executor/nest_loop.h"
-#endif
 #include "executor/project.h"
 #include "executor/result.h"
-#if __has_include("executor/set_op.h")
 #include "executor/set_op.h"
-#endif
-#if __has_include("executor/sort.h")
 #include "executor/sort.h"
-#endif
 #include "executor/values_scan.h"
 #include "shm/process_table.h"
 
@@ -70,25 +58,13 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
     case PlanKind::kMergeAppend: return Make<MergeAppend, MergeAppendPlan>(plan, state);
     case PlanKind::kProject: return Make<Project, ProjectPlan>(plan, state);
     case PlanKind::kFilter: return Make<Filter, FilterPlan>(plan, state);
-#if __has_include("executor/aggregate.h")
     case PlanKind::kAggregate: return Make<Aggregate, AggregatePlan>(plan, state);
-#endif
-#if __has_include("executor/hash_join.h")
     case PlanKind::kHashJoin: return Make<HashJoin, HashJoinPlan>(plan, state);
-#endif
-#if __has_include("executor/nest_loop.h")
     case PlanKind::kNestLoop: return Make<NestLoop, NestLoopPlan>(plan, state);
-#endif
-#if __has_include("executor/sort.h")
     case PlanKind::kSort: return Make<Sort, SortPlan>(plan, state);
-#endif
     case PlanKind::kLimit: return Make<Limit, LimitPlan>(plan, state);
-#if __has_include("executor/distinct.h")
     case PlanKind::kDistinct: return Make<Distinct, DistinctPlan>(plan, state);
-#endif
-#if __has_include("executor/set_op.h")
     case PlanKind::kSetOp: return Make<SetOp, SetOpPlan>(plan, state);
-#endif
     case PlanKind::kValuesScan: return Make<ValuesScan, ValuesScanPlan>(plan, state);
     case PlanKind::kFunctionScan:
     case PlanKind::kVirtualScan:
@@ -103,6 +79,8 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
 }
 
 void PrepareShared(const Plan& plan, ExecutionState& state) {
+  if (plan.kind == PlanKind::kHashJoin)
+    state.shared_states[plan.id] = PrepareHashJoinShared(static_cast<const HashJoinPlan&>(plan), state);
   for (const Plan* child : plan.children) PrepareShared(*child, state);
 }
 
