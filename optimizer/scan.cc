@@ -86,7 +86,7 @@ ForeignScanPlan* Planner::MakeLinesScan(const Select& select, const RemoteSelect
                                         const Relation& leaf) {
   auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
   const Server& server = ServerOf(leaf.server);
-  scan->server = leaf.server;
+  scan->server = leaf.oid;  // each table of this wrapper has a socket of its own
   scan->server_name = arena_.CopyString(server.name);
   scan->relation_names = arena_.CopyString(QuoteQualified(leaf.schema, leaf.name));
   scan->lines = true;

@@ -1,0 +1,204 @@
+#include "optimizer/plan_text.h"
+
+#include "catalog/builtin.h"
+#include "optimizer/describe.h"
+
+namespace sluice {
+namespace {
+
+std::string JoinWord(JoinType type) {
+  switch (type) {
+    case JoinType::kInner: return "";
+    case JoinType::kLeft: return " Left";
+    case JoinType::kRight: return " Right";
+    case JoinType::kFull: return " Full";
+    case JoinType::kSemi: return " Semi";
+    case JoinType::kAnti: return " Anti";
+  }
+  return "";
+}
+
+// "(outer = inner) AND (…)"; keys of both sides over the join's children.
+std::string KeyCondition(const HashJoinPlan& join) {
+  std::string text;
+  for (size_t i = 0; i < join.outer_keys.size(); i++) {
+    text += (i == 0 ? "(" : " AND (") + DescribePlanExpr(*join.outer_keys[i], join) + " = " +
+            DescribePlanExpr(*join.inner_keys[i], join) + ")";
+  }
+  return join.outer_keys.size() > 1 ? "(" + text + ")" : text;
+}
+
+std::string AggregateTitle(const AggregatePlan& plan) {
+  std::string title = plan.mode == AggregateMode::kPartial ? "Partial "
+                      : plan.mode == AggregateMode::kFinal ? "Finalize "
+                                                           : "";
+  return title + (plan.group_by.empty() ? "Aggregate" : "HashAggregate");
+}
+
+std::string ExprList(std::span<const Expr* const> exprs, const Plan& plan) {
+  std::string text;
+  for (const Expr* expr : exprs) text += (text.empty() ? "" : ", ") + DescribePlanExpr(*expr, plan);
+  return text;
+}
+
+void DescribeScan(const ForeignScanPlan& scan, bool verbose, NodeText* text) {
+  bool is_join = scan.relation_names.find(" JOIN ") != std::string_view::npos ||
+                 scan.relation_names.find(", ") != std::string_view::npos;
+  text->title = "Foreign Scan";
+  if (is_join) text->details.emplace_back("Relations", scan.relation_names);
+  else text->title += " on " + std::string(scan.relation_names);
+  if (!verbose) return;
+  text->details.emplace_back("Server", scan.server_name);
+  if (scan.lines) text->details.emplace_back("Format", "csv lines");
+  else text->details.emplace_back("Remote SQL", scan.sql);
+}
+
+void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
+  auto add = [&](const char* name, std::string value) {
+    text->details.emplace_back(name, std::move(value));
+  };
+  switch (plan.kind) {
+    case PlanKind::kResult: {
+      const auto& node = static_cast<const ResultPlan&>(plan);
+      text->title = "Result";
+      if (node.one_time_filter != nullptr) add("One-Time Filter", DescribePlanExpr(*node.one_time_filter, plan));
+      break;
+    }
+    case PlanKind::kValuesScan: text->title = "Values Scan"; break;
+    case PlanKind::kFunctionScan: {
+      const auto& node = static_cast<const FunctionScanPlan&>(plan);
+      text->title = "Function Scan";
+      add("Function Call", DescribePlanExpr(*node.call, plan));
+      break;
+    }
+    case PlanKind::kVirtualScan:
+      text->title = "Virtual Scan on " + std::string(static_cast<const VirtualScanPlan&>(plan).name);
+      break;
+    case PlanKind::kForeignScan:
+      DescribeScan(static_cast<const ForeignScanPlan&>(plan), verbose, text);
+      break;
+    case PlanKind::kAppend: {
+      const auto& node = static_cast<const AppendPlan&>(plan);
+      text->title = node.parallel ? "Parallel Append" : "Append";
+      if (node.claim_whole) add("Claim", "whole plans");
+      break;
+    }
+    case PlanKind::kMergeAppend:
+      text->title = "Merge Append";
+      add("Sort Key", DescribeSortKeys(static_cast<const MergeAppendPlan&>(plan).keys, plan.output));
+      break;
+    case PlanKind::kProject: text->title = "Project"; break;
+    case PlanKind::kFilter:
+      text->title = "Filter";
+      add("Filter", DescribePlanExpr(*static_cast<const FilterPlan&>(plan).condition, plan));
+      break;
+    case PlanKind::kAggregate: {
+      const auto& node = static_cast<const AggregatePlan&>(plan);
+      text->title = AggregateTitle(node);
+      if (!node.group_by.empty()) add("Group Key", ExprList(node.group_by, plan));
+      break;
+    }
+    case PlanKind::kHashJoin: {
+      const auto& node = static_cast<const HashJoinPlan&>(plan);
+      text->title = (node.shared_build ? "Parallel Hash" : "Hash") + JoinWord(node.type) + " Join";
+      add("Hash Cond", KeyCondition(node));
+      if (node.condition != nullptr) add("Join Filter", DescribePlanExpr(*node.condition, plan));
+      if (node.null_aware) add("Null Aware", "true");
+      break;
+    }
+    case PlanKind::kNestLoop: {
+      const auto& node = static_cast<const NestLoopPlan&>(plan);
+      text->title = "Nested Loop";
+      if (node.type != JoinType::kInner) text->title += JoinWord(node.type) + " Join";
+      if (node.condition != nullptr) add("Join Filter", DescribePlanExpr(*node.condition, plan));
+      break;
+    }
+    case PlanKind::kMaterialize: text->title = "Materialize"; break;
+    case PlanKind::kSort: {
+      const auto& node = static_cast<const SortPlan&>(plan);
+      text->title = "Sort";
+      add("Sort Key", DescribeSortKeys(node.keys, plan.output));
+      if (node.bound != nullptr) add("Top", DescribePlanExpr(*node.bound, plan));
+      break;
+    }
+    case PlanKind::kLimit: {
+      text->title = "Limit";
+      if (static_cast<const LimitPlan&>(plan).with_ties) add("With Ties", "true");
+      break;
+    }
+    case PlanKind::kDistinct: {
+      const auto& node = static_cast<const DistinctPlan&>(plan);
+      text->title = node.sorted_input ? "Unique" : "Distinct";
+      std::string columns;
+      for (int column : node.columns)
+        columns += (columns.empty() ? "" : ", ") + std::string(plan.output[static_cast<size_t>(column)].name);
+      if (!columns.empty()) add("Group Key", columns);
+      break;
+    }
+    case PlanKind::kSetOp: {
+      const auto& node = static_cast<const SetOpPlan&>(plan);
+      text->title = std::string("HashSetOp ") +
+                    (node.op == SetOpKind::kIntersect ? "Intersect"
+                     : node.op == SetOpKind::kExcept  ? "Except"
+                                                      : "Union") +
+                    (node.all ? " All" : "");
+      break;
+    }
+    case PlanKind::kGather:
+      text->title = "Gather";
+      add("Workers Planned", fmt::format("{}", static_cast<const GatherPlan&>(plan).workers));
+      break;
+    case PlanKind::kGatherMerge: {
+      const auto& node = static_cast<const GatherMergePlan&>(plan);
+      text->title = "Gather Merge";
+      add("Workers Planned", fmt::format("{}", node.workers));
+      add("Sort Key", DescribeSortKeys(node.keys, plan.output));
+      break;
+    }
+    case PlanKind::kCompletion: {
+      const auto& node = static_cast<const CompletionPlan&>(plan);
+      text->title = "Completion on " + std::string(node.server_name);
+      if (verbose) add("Remote SQL", std::string(node.sql));
+      break;
+    }
+  }
+}
+
+void PrintTree(const Plan& plan, bool verbose, int indent, bool arrow, std::string* out) {
+  NodeText text = DescribeNode(plan, verbose);
+  if (arrow) *out += std::string(static_cast<size_t>(indent), ' ') + "->  ";
+  *out += text.title + "\n";
+  int inside = arrow ? indent + 6 : indent + 2;
+  for (const auto& [name, value] : text.details)
+    *out += std::string(static_cast<size_t>(inside), ' ') + name + ": " + value + "\n";
+  for (const Plan* child : plan.children) PrintTree(*child, verbose, inside, true, out);
+}
+
+}  // namespace
+
+NodeText DescribeNode(const Plan& plan, bool verbose) {
+  NodeText text;
+  DescribeOwn(plan, verbose, &text);
+  if (!verbose) return text;
+  std::string output;
+  for (const OutputColumn& column : plan.output) output += (output.empty() ? "" : ", ") + std::string(column.name);
+  text.details.insert(text.details.begin(), {"Output", output});
+  return text;
+}
+
+bool IsScattered(const Plan& plan, const Plan& child) {
+  return plan.kind == PlanKind::kAppend && static_cast<const AppendPlan&>(plan).parallel && !child.partial;
+}
+
+std::string PlanTreeText(const PlannedStatement& statement, bool verbose) {
+  std::string text;
+  PrintTree(*statement.root, verbose, 0, false, &text);
+  for (size_t i = 0; i < statement.init_plans.size(); i++) {
+    text += fmt::format("  InitPlan {}\n", statement.init_plans[i].param + 1);
+    PrintTree(*statement.init_plans[i].plan, verbose, 4, true, &text);
+  }
+  if (statement.pass_through) text += "  Pass-Through: true\n";
+  return text;
+}
+
+}  // namespace sluice
