@@ -33,7 +33,8 @@ enum class ExprKind : uint8_t {
   kNullIf,       // args[0], args[1]; function = the equality operator's
   kRelabel,      // binary-coercible cast: the same bytes under another type
   kCoerceViaIo,  // text output of args[0] → input function of `type`
-  kArrayCoerce,  // element by element; function = the element cast or 0
+  kArrayCoerce,  // element by element; function = the element cast; 0: the same bytes (param 0), or
+                 // by text output and input (param 1)
   kAnyOf,        // args[0] op ANY (args[1] array); function = op's
   kAllOf,
   kArray,        // ARRAY[…]
@@ -144,6 +145,8 @@ struct Target {
 
 enum class SetOpKind : uint8_t { kUnion, kIntersect, kExcept };
 
+// Leaves stand one query level below the query that has the tree: their outer references count from
+// there, and its ctes are one level up. Their columns have the types of the whole already.
 struct SetOpTree {
   const Query* leaf = nullptr;  // or:
   SetOpKind kind = SetOpKind::kUnion;
@@ -158,6 +161,7 @@ struct Cte {
   bool recursive;
   bool materialized;       // MATERIALIZED written, or referenced more than once
   int references;
+  bool never_materialized;  // NOT MATERIALIZED written
 };
 
 struct Query {

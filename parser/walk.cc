@@ -164,5 +164,8 @@ bool ContainsVolatile(const Query& query) {
 }
 
 bool ContainsColumn(const Expr& expr, int levels_up) { return ContainsColumnAt(expr, levels_up); }
+bool ContainsColumn(const Query& query, int levels_up) {
+  return ContainsColumnIn(query, levels_up);
+}
 
 }  // namespace sluice

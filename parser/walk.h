@@ -66,5 +66,7 @@ bool ContainsVolatile(const Expr& expr);
 bool ContainsVolatile(const Query& query);
 // Whether there is a column of the query `levels_up` above the expression's own.
 bool ContainsColumn(const Expr& expr, int levels_up = 0);
+// The same for a query: 1 is the query directly around it.
+bool ContainsColumn(const Query& query, int levels_up);
 
 }  // namespace sluice

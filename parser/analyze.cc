@@ -1,0 +1,259 @@
+// A SELECT, clause by clause, in the order in which Postgres analyses them.
+#include "parser/analyze.h"
+
+#include "parser/analyzer.h"
+#include "parser/walk.h"
+
+namespace sluice {
+
+const char* ClauseName(Clause clause) {
+  switch (clause) {
+    case Clause::kSelectTarget: return "SELECT";
+    case Clause::kWhere: return "WHERE";
+    case Clause::kHaving: return "HAVING";
+    case Clause::kFilter: return "FILTER";
+    case Clause::kGroupBy: return "GROUP BY";
+    case Clause::kOrderBy: return "ORDER BY";
+    case Clause::kDistinctOn: return "DISTINCT ON";
+    case Clause::kLimit: return "LIMIT";
+    case Clause::kOffset: return "OFFSET";
+    case Clause::kJoinOn: return "JOIN/ON";
+    case Clause::kJoinUsing: return "JOIN/USING";
+    case Clause::kFromFunction: return "function in FROM";
+    case Clause::kFromSubselect: return "sub-SELECT in FROM";
+    case Clause::kValues: return "VALUES";
+    case Clause::kStandalone: return "partition key expressions";
+    case Clause::kWindowPartition: return "window PARTITION BY";
+    case Clause::kWindowOrder: return "window ORDER BY";
+    case Clause::kWindowFrame: return "window frame";
+    case Clause::kNone: break;
+  }
+  return "this context";
+}
+
+int ErrorPosition(const ParseState& p, int location) {
+  return location < 0 || p.a.inside_view ? 0 : CharacterPosition(p.a.text, location);
+}
+
+namespace {
+
+Expr* TransformRowCount(ParseState& p, const RawNode* node, Clause clause) {
+  ClauseScope scope(p, clause);
+  const char* name = ClauseName(clause);
+  Expr* expr = CoerceToSpecific(p, TransformExpr(p, node), kInt8Oid, name);
+  if (ContainsColumn(*expr))
+    ThrowAt(p, ExprLocation(*expr), sqlstate::kInvalidColumnReference,
+            "argument of {} must not contain variables", name);
+  return expr;
+}
+
+bool IsNullConst(const Expr* expr) {
+  return expr != nullptr && expr->kind == ExprKind::kConst && expr->is_null;
+}
+
+Query* TransformPlainSelect(ParseState& p, const PgQuery__SelectStmt& statement) {
+  Query* query = p.a.arena->New<Query>();
+  query->from = TransformFrom(p, statement);
+  TransformTargetList(p, statement.target_list, statement.n_target_list);
+  query->where = TransformWhere(p, statement.where_clause, Clause::kWhere, "WHERE");
+  query->having = TransformWhere(p, statement.having_clause, Clause::kHaving, "HAVING");
+  std::vector<SortKey> order =
+      TransformOrderBy(p, statement.sort_clause, statement.n_sort_clause, false);
+  TransformGroupBy(p, statement, query);
+  TransformDistinct(p, statement, order, query);
+  TransformLimit(p, statement, query);
+  if (p.resolve_unknowns) ResolveUnknownTargets(p);
+  query->order_by = p.a.arena->CopyArray(order);
+  FinishQuery(p, query);
+  CheckAggregates(p, *query);
+  return query;
+}
+
+void NameCteColumns(ParseState& p, const PgQuery__CommonTableExpr& raw, Query* query) {
+  std::span<Target> targets = p.a.arena->CopyArray(query->targets);
+  size_t named = 0, columns = 0;
+  for (Target& target : targets) {
+    if (target.junk) continue;
+    columns++;
+    if (named < raw.n_aliascolnames)
+      target.name = p.a.arena->CopyString(RawString(raw.aliascolnames[named++]));
+  }
+  if (named < raw.n_aliascolnames)
+    ThrowAt(p, p.Location(raw.location), sqlstate::kInvalidColumnReference,
+            "WITH query \"{}\" has {} columns available but {} columns specified", raw.ctename, columns,
+            raw.n_aliascolnames);
+  query->targets = targets;
+}
+
+void TransformCte(ParseState& p, const PgQuery__CommonTableExpr& raw, CteEntry entry) {
+  int location = p.Location(raw.location);
+  if (raw.search_clause != nullptr || raw.cycle_clause != nullptr)
+    RefuseAt(p, location, "SEARCH and CYCLE clauses");
+  if (raw.ctequery->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+    RefuseAt(p, location, "data-modifying statements in WITH");
+  Query* query = TransformSubselect(p, *raw.ctequery->select_stmt);
+  if (raw.n_aliascolnames > 0) NameCteColumns(p, raw, query);
+  Cte& cte = p.ctes[static_cast<size_t>(entry.index)];
+  cte.query = query;
+  cte.materialized = raw.ctematerialized == PG_QUERY__CTEMATERIALIZE__CTEMaterializeAlways;
+  // NOT MATERIALIZED: never, however often it is referenced (told from the default by FinishQuery).
+  if (raw.ctematerialized == PG_QUERY__CTEMATERIALIZE__CTEMaterializeNever)
+    cte.never_materialized = true;
+}
+
+}  // namespace
+
+void RefuseUnsupportedClauses(ParseState& p, const PgQuery__SelectStmt& statement) {
+  if (statement.into_clause != nullptr) RefuseAt(p, -1, "SELECT INTO");
+  if (statement.n_locking_clause > 0) {
+    const char* strength = "UPDATE";
+    switch (statement.locking_clause[0]->locking_clause->strength) {
+      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORKEYSHARE: strength = "KEY SHARE"; break;
+      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORSHARE: strength = "SHARE"; break;
+      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORNOKEYUPDATE: strength = "NO KEY UPDATE"; break;
+      default: break;
+    }
+    RefuseAt(p, -1, "SELECT FOR {}", strength);
+  }
+  if (statement.n_window_clause > 0) RefuseAt(p, -1, "window functions");
+}
+
+void TransformLimit(ParseState& p, const PgQuery__SelectStmt& statement, Query* query) {
+  if (statement.limit_offset != nullptr)
+    query->offset = TransformRowCount(p, statement.limit_offset, Clause::kOffset);
+  if (statement.limit_count != nullptr)
+    query->limit = TransformRowCount(p, statement.limit_count, Clause::kLimit);
+  query->with_ties = statement.limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES;
+  if (query->with_ties && IsNullConst(query->limit))
+    ThrowAt(p, -1, sqlstate::kInvalidRowCountInLimitClause,
+            "row count cannot be null in FETCH FIRST ... WITH TIES clause");
+  // LIMIT ALL is no limit.
+  if (IsNullConst(query->limit)) query->limit = nullptr;
+  if (IsNullConst(query->offset)) query->offset = nullptr;
+}
+
+void TransformWith(ParseState& p, const PgQuery__WithClause& with) {
+  for (size_t i = 0; i < with.n_ctes; i++) {
+    const PgQuery__CommonTableExpr& raw = *with.ctes[i]->common_table_expr;
+    for (size_t j = 0; j < i; j++)
+      if (std::string_view(raw.ctename) == with.ctes[j]->common_table_expr->ctename)
+        ThrowAt(p, p.Location(raw.location), sqlstate::kDuplicateAlias,
+                "WITH query name \"{}\" specified more than once", raw.ctename);
+    Cte cte{};
+    cte.name = p.a.arena->CopyString(raw.ctename);
+    p.ctes.push_back(cte);
+    // With RECURSIVE every name is visible everywhere, so that a self-reference is seen as one.
+    if (with.recursive) p.cte_names.push_back({cte.name, static_cast<int>(i), true});
+  }
+  for (size_t i = 0; i < with.n_ctes; i++) {
+    CteEntry entry{p.ctes[i].name, static_cast<int>(i), false};
+    TransformCte(p, *with.ctes[i]->common_table_expr, entry);
+    if (with.recursive)
+      p.cte_names[i].in_progress = false;
+    else
+      p.cte_names.push_back(entry);
+  }
+}
+
+Query* FinishQuery(ParseState& p, Query* query) {
+  std::span<Target> targets = p.a.arena->NewArray<Target>(p.targets.size());
+  for (size_t i = 0; i < targets.size(); i++)
+    targets[i] = {p.targets[i].expr, p.targets[i].name, p.targets[i].junk};
+  query->targets = targets;
+  query->rels = p.a.arena->CopyArray(p.rels);
+  for (Cte& cte : p.ctes)
+    if (!cte.never_materialized)
+      cte.materialized |= cte.references > 1 || ContainsVolatile(*cte.query);
+  query->ctes = p.a.arena->CopyArray(p.ctes);
+  query->has_sublinks = p.has_sublinks;
+  AssignCollations(p, *query);
+  return query;
+}
+
+Query* TransformSelect(ParseState& p, const PgQuery__SelectStmt& statement) {
+  if (statement.with_clause != nullptr) TransformWith(p, *statement.with_clause);
+  RefuseUnsupportedClauses(p, statement);
+  if (statement.n_values_lists > 0) return TransformValues(p, statement);
+  if (statement.op != PG_QUERY__SET_OPERATION__SETOP_NONE &&
+      statement.op != PG_QUERY__SET_OPERATION__SET_OPERATION_UNDEFINED)
+    return TransformSetOperation(p, statement);
+  return TransformPlainSelect(p, statement);
+}
+
+Query* TransformSubselect(ParseState& p, const PgQuery__SelectStmt& statement, bool resolve_unknowns) {
+  ParseState child(p.a, &p);
+  child.resolve_unknowns = resolve_unknowns;
+  return TransformSelect(child, statement);
+}
+
+namespace {
+
+void CheckParameters(ParseState& p) {
+  const std::vector<Oid>& types = *p.a.context.param_types;
+  for (const Expr* param : p.a.params) {
+    Oid declared = types[static_cast<size_t>(param->param)];
+    if (param->type == kUnknownOid && declared != kInvalidOid && declared != kUnknownOid)
+      ThrowAt(p, param->location, kAmbiguousParameter,
+              "could not determine data type of parameter ${}", param->param + 1);
+  }
+  for (size_t i = 0; i < types.size(); i++)
+    if (types[i] == kInvalidOid || types[i] == kUnknownOid)
+      Throw(sqlstate::kIndeterminateDatatype, "could not determine data type of parameter ${}", i + 1);
+}
+
+}  // namespace
+
+const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& context) {
+  LoadBuiltinCatalog();
+  if (statement.node->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+    Refuse("analysis of a statement that is not a SELECT");
+  Analysis analysis(context);
+  // Locations count from the start of the whole query string.
+  analysis.text = {statement.text.data() - statement.location,
+                   statement.text.size() + static_cast<size_t>(statement.location)};
+  ParseState p(analysis, nullptr);
+  Query* query = TransformSelect(p, *statement.node->select_stmt);
+  CheckParameters(p);
+  return query;
+}
+
+const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,
+                              const AnalyzeContext& context) {
+  LoadBuiltinCatalog();
+  std::string select = fmt::format("SELECT {}", sql);
+  ParsedSql parsed = ParseSql(select);
+  const PgQuery__SelectStmt* statement =
+      parsed.statements().size() == 1 &&
+              parsed.statements()[0].node->node_case == PG_QUERY__NODE__NODE_SELECT_STMT
+          ? parsed.statements()[0].node->select_stmt
+          : nullptr;
+  if (statement == nullptr || statement->n_target_list != 1 || statement->n_from_clause > 0 ||
+      statement->op != PG_QUERY__SET_OPERATION__SETOP_NONE || statement->where_clause != nullptr)
+    Throw(sqlstate::kSyntaxError, "not an expression: {}", sql);
+  Analysis analysis(context);
+  analysis.text = parsed.text();
+  analysis.inside_view = true;  // positions would be those of `select`
+  ParseState p(analysis, nullptr);
+  if (relation != nullptr) {
+    QueryRel rel{};
+    rel.kind = RelKind::kTable;
+    rel.table = relation;
+    rel.alias = relation->name;
+    std::span<QueryColumn> columns = context.arena->NewArray<QueryColumn>(relation->columns.size());
+    for (size_t i = 0; i < columns.size(); i++) {
+      const ColumnInfo& column = relation->columns[i];
+      columns[i] = {column.name, column.type, column.typmod, column.collation};
+    }
+    rel.columns = columns;
+    p.names.push_back(MakeNsItem(p, AddRel(p, rel), nullptr, -1));
+  }
+  ClauseScope clause(p, Clause::kStandalone);
+  Expr* expr = TransformExpr(p, statement->target_list[0]->res_target->val);
+  if (expr->type == kUnknownOid)
+    expr = CoerceType(p, expr, kTextOid, -1, CoercionContext::kImplicit, false, -1);
+  AssignExprCollations(p, expr);
+  CheckParameters(p);
+  return expr;
+}
+
+}  // namespace sluice

@@ -1,0 +1,202 @@
+// Aggregates: their own clauses, the level they belong to, where they may stand, and which columns may
+// stand beside them.
+#include "parser/analyzer.h"
+#include "parser/walk.h"
+
+namespace sluice {
+namespace {
+
+// The lowest query level that columns and aggregates below an expression come from.
+struct LevelSearch {
+  int column_level = -1;
+  int aggregate_level = -1;
+  int aggregate_location = -1;
+
+  static void Lower(int* level, int found) {
+    if (found >= 0 && (*level < 0 || found < *level)) *level = found;
+  }
+
+  void Search(const Expr& expr, int depth) {
+    if (expr.kind == ExprKind::kColumn) Lower(&column_level, expr.levels_up - depth);
+    if (expr.kind == ExprKind::kAggregate) {
+      int level = expr.aggregate_levels_up - depth;
+      if (level >= 0 && (aggregate_level < 0 || level < aggregate_level)) {
+        aggregate_level = level;
+        aggregate_location = expr.location;
+      }
+    }
+    ForEachChild(expr, [&](const Expr& child) { Search(child, depth); });
+    if (expr.subquery != nullptr) Search(*expr.subquery, depth + 1);
+  }
+  void Search(const Query& query, int depth) {
+    ForEachQueryExpr(query, [&](const Expr& e) { Search(e, depth); });
+    ForEachSubquery(query, [&](const Query& q) { Search(q, depth + 1); });
+  }
+};
+
+int AggregateLevel(ParseState& p, const Expr& aggregate) {
+  LevelSearch search;
+  ForEachChild(aggregate, [&](const Expr& child) { search.Search(child, 0); });
+  int level = search.column_level;
+  if (level < 0 || (search.aggregate_level >= 0 && search.aggregate_level < level))
+    level = search.aggregate_level;
+  if (search.aggregate_level >= 0 && level == search.aggregate_level)
+    ThrowAt(p, search.aggregate_location, sqlstate::kGroupingError,
+            "aggregate function calls cannot be nested");
+  return std::max(level, 0);
+}
+
+void CheckAggregateAllowed(ParseState& p, Clause clause, int location) {
+  switch (clause) {
+    case Clause::kSelectTarget:
+    case Clause::kHaving:
+    case Clause::kOrderBy:
+    case Clause::kDistinctOn:
+    case Clause::kWindowPartition:
+    case Clause::kWindowOrder:
+    case Clause::kWindowFrame:
+      return;
+    case Clause::kJoinOn:
+    case Clause::kJoinUsing:
+      ThrowAt(p, location, sqlstate::kGroupingError,
+              "aggregate functions are not allowed in JOIN conditions");
+    case Clause::kFromSubselect:
+      ThrowAt(p, location, sqlstate::kGroupingError,
+              "aggregate functions are not allowed in FROM clause of their own query level");
+    case Clause::kFromFunction:
+      ThrowAt(p, location, sqlstate::kGroupingError,
+              "aggregate functions are not allowed in functions in FROM");
+    default:
+      ThrowAt(p, location, sqlstate::kGroupingError, "aggregate functions are not allowed in {}",
+              ClauseName(clause));
+  }
+}
+
+std::span<const SortKey> AggregateOrder(ParseState& p, const PgQuery__FuncCall& call,
+                                        const Expr& aggregate) {
+  std::vector<SortKey> keys;
+  ClauseScope scope(p, p.clause);
+  for (size_t i = 0; i < call.n_agg_order; i++) {
+    const PgQuery__SortBy& sort = *call.agg_order[i]->sort_by;
+    Expr* expr = TransformExpr(p, sort.node);
+    if (expr->type == kUnknownOid)
+      expr = CoerceType(p, expr, kTextOid, -1, CoercionContext::kImplicit, false, -1);
+    // Written as one of the arguments: then it is that argument, cast as it is.
+    for (size_t a = 0; a < aggregate.args.size(); a++) {
+      const Expr* arg = aggregate.args[a];
+      while (arg->kind == ExprKind::kRelabel && !EqualExprs(arg, expr)) arg = arg->args[0];
+      if (EqualExprs(arg, expr)) expr = const_cast<Expr*>(aggregate.args[a]);
+    }
+    bool repeated = false;
+    for (const SortKey& key : keys) repeated = repeated || EqualExprs(key.expr, expr);
+    if (repeated) continue;
+    keys.push_back(MakeSortKey(p, expr, &sort, ExprLocation(*expr)));
+  }
+  return p.a.arena->CopyArray(keys);
+}
+
+void CheckDistinctAggregate(ParseState& p, const Expr& aggregate) {
+  if (aggregate.args.empty())
+    ThrowAt(p, aggregate.location, sqlstate::kSyntaxError,
+            "DISTINCT specified, but {} takes no arguments", FindProc(aggregate.function)->name);
+  for (const Expr* arg : aggregate.args) {
+    if (FindOrderOperators(arg->type).less == kInvalidOid) {
+      QueryError e(MakeError(sqlstate::kUndefinedFunction,
+                             "could not identify an equality operator for type {}", TypeText(arg->type))
+                       .At(ErrorPosition(p, ExprLocation(*arg))));
+      throw e;
+    }
+  }
+  for (const SortKey& key : aggregate.order_by) {
+    bool is_arg = false;
+    for (const Expr* arg : aggregate.args) is_arg = is_arg || EqualExprs(arg, key.expr);
+    if (!is_arg)
+      ThrowAt(p, ExprLocation(*key.expr), sqlstate::kInvalidColumnReference,
+              "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list");
+  }
+}
+
+class UngroupedCheck {
+ public:
+  UngroupedCheck(ParseState& p, const Query& query) : p_(p), query_(query) {
+    for (int target : query.group_by)
+      groups_.push_back(query.targets[static_cast<size_t>(target)].expr);
+  }
+
+  void Check(const Expr& expr, int depth) {
+    if (expr.kind == ExprKind::kAggregate && expr.aggregate_levels_up >= depth) return;
+    if (expr.kind == ExprKind::kConst || expr.kind == ExprKind::kParam) return;
+    if (depth == 0)
+      for (const Expr* group : groups_)
+        if (EqualExprs(group, &expr)) return;
+    if (expr.kind == ExprKind::kColumn) return CheckColumn(expr, depth);
+    ForEachChild(expr, [&](const Expr& child) { Check(child, depth); });
+    if (expr.subquery != nullptr) Check(*expr.subquery, depth + 1);
+  }
+  void Check(const Query& query, int depth) {
+    ForEachQueryExpr(query, [&](const Expr& e) { Check(e, depth); });
+    ForEachSubquery(query, [&](const Query& q) { Check(q, depth + 1); });
+  }
+
+ private:
+  void CheckColumn(const Expr& column, int depth) {
+    if (column.levels_up != depth || IsGrouped(column.rel, column.column)) return;
+    const QueryRel& rel = query_.rels[static_cast<size_t>(column.rel)];
+    if (DependsOnGroups(column.rel, rel)) return;
+    std::string_view name = rel.columns[static_cast<size_t>(column.column)].name;
+    if (depth == 0)
+      ThrowAt(p_, column.location, sqlstate::kGroupingError,
+              "column \"{}.{}\" must appear in the GROUP BY clause or be used in an aggregate function",
+              rel.alias, name);
+    ThrowAt(p_, column.location, sqlstate::kGroupingError,
+            "subquery uses ungrouped column \"{}.{}\" from outer query", rel.alias, name);
+  }
+
+  bool IsGrouped(int rel, int column) const {
+    for (const Expr* group : groups_)
+      if (group->kind == ExprKind::kColumn && group->levels_up == 0 && group->rel == rel &&
+          group->column == column)
+        return true;
+    return false;
+  }
+
+  // Grouped by its primary key: then all its columns have one value a group.
+  bool DependsOnGroups(int index, const QueryRel& rel) const {
+    if (rel.kind != RelKind::kTable || rel.table->primary_key.empty()) return false;
+    // Children of an INHERITS parent may hold the same key more than once.
+    if (rel.table->kind == RelationKind::kInheritsParent) return false;
+    for (int column : rel.table->primary_key)
+      if (!IsGrouped(index, column)) return false;
+    return true;
+  }
+
+  ParseState& p_;
+  const Query& query_;
+  std::vector<const Expr*> groups_;
+};
+
+}  // namespace
+
+Expr* TransformAggregate(ParseState& p, Expr* aggregate, const PgQuery__FuncCall& call) {
+  if (call.agg_filter != nullptr)
+    aggregate->filter = TransformWhere(p, call.agg_filter, Clause::kFilter, "FILTER");
+  aggregate->order_by = AggregateOrder(p, call, *aggregate);
+  if (aggregate->distinct) CheckDistinctAggregate(p, *aggregate);
+  int level = AggregateLevel(p, *aggregate);
+  aggregate->aggregate_levels_up = level;
+  ParseState* owner = &p;
+  for (int i = 0; i < level && owner->parent != nullptr; i++) owner = owner->parent;
+  owner->has_aggregates = true;
+  CheckAggregateAllowed(p, owner->clause, aggregate->location);
+  return aggregate;
+}
+
+void CheckAggregates(ParseState& p, Query& query) {
+  query.has_aggregates = p.has_aggregates || !query.group_by.empty() || query.having != nullptr;
+  if (!query.has_aggregates) return;
+  UngroupedCheck check(p, query);
+  for (const Target& target : query.targets) check.Check(*target.expr, 0);
+  if (query.having != nullptr) check.Check(*query.having, 0);
+}
+
+}  // namespace sluice

@@ -1,0 +1,223 @@
+// GROUP BY, ORDER BY, DISTINCT: clauses that refer to the select list by name, number or expression,
+// and add hidden columns to it where they must.
+#include "parser/analyzer.h"
+#include "parser/walk.h"
+
+namespace sluice {
+namespace {
+
+bool ContainsAggregate(const Expr& expr, int* location) {
+  if (expr.kind == ExprKind::kAggregate && expr.aggregate_levels_up == 0) {
+    *location = expr.location;
+    return true;
+  }
+  bool found = false;
+  ForEachChild(expr, [&](const Expr& child) { found = found || ContainsAggregate(child, location); });
+  return found;
+}
+
+int CheckGroupTarget(ParseState& p, int index, Clause clause) {
+  int location = -1;
+  if (clause == Clause::kGroupBy &&
+      ContainsAggregate(*p.targets[static_cast<size_t>(index)].expr, &location))
+    ThrowAt(p, location, sqlstate::kGroupingError, "aggregate functions are not allowed in GROUP BY");
+  return index;
+}
+
+// An output column of that name; -1: none. Two of them are one if they are equal.
+int FindByName(ParseState& p, std::string_view name, Clause clause, int location) {
+  int found = -1;
+  for (size_t i = 0; i < p.targets.size(); i++) {
+    if (p.targets[i].junk || p.targets[i].name != name) continue;
+    if (found < 0)
+      found = static_cast<int>(i);
+    else if (!EqualExprs(p.targets[static_cast<size_t>(found)].expr, p.targets[i].expr))
+      ThrowAt(p, location, sqlstate::kAmbiguousColumn, "{} \"{}\" is ambiguous", ClauseName(clause),
+              name);
+  }
+  return found;
+}
+
+int FindByPosition(ParseState& p, const PgQuery__AConst& constant, Clause clause) {
+  int location = p.Location(constant.location);
+  if (constant.isnull || constant.val_case != PG_QUERY__A__CONST__VAL_IVAL)
+    ThrowAt(p, location, sqlstate::kSyntaxError, "non-integer constant in {}", ClauseName(clause));
+  int wanted = constant.ival->ival, position = 0;
+  for (size_t i = 0; i < p.targets.size(); i++)
+    if (!p.targets[i].junk && ++position == wanted) return static_cast<int>(i);
+  ThrowAt(p, location, sqlstate::kInvalidColumnReference, "{} position {} is not in select list",
+          ClauseName(clause), wanted);
+}
+
+void CoerceUnknownTarget(ParseState& p, int index) {
+  TargetEntry& target = p.targets[static_cast<size_t>(index)];
+  if (target.expr->type == kUnknownOid)
+    target.expr = CoerceType(p, target.expr, kTextOid, -1, CoercionContext::kImplicit, false, -1);
+}
+
+[[noreturn]] void ThrowNoOperator(ParseState& p, const char* what, Oid type, int location) {
+  Error e = MakeError(sqlstate::kUndefinedFunction, "could not identify an {} operator for type {}",
+                      what, TypeText(type));
+  if (std::string_view(what) == "ordering")
+    e.Hint("Use an explicit ordering operator or modify the query.");
+  throw QueryError(e.At(ErrorPosition(p, location)));
+}
+
+void AddGroupItem(ParseState& p, const RawNode* node, std::vector<int>* groups) {
+  if (node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET)
+    RefuseAt(p, p.Location(node->grouping_set->location), "GROUPING SETS");
+  if (node->node_case == PG_QUERY__NODE__NODE_ROW_EXPR &&
+      node->row_expr->row_format == PG_QUERY__COERCION_FORM__COERCE_IMPLICIT_CAST) {
+    for (size_t i = 0; i < node->row_expr->n_args; i++)
+      AddGroupItem(p, node->row_expr->args[i], groups);
+    return;
+  }
+  int index = FindTargetSql92(p, node, Clause::kGroupBy);
+  if (std::find(groups->begin(), groups->end(), index) != groups->end()) return;
+  CoerceUnknownTarget(p, index);
+  const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
+  CheckEqualityOperator(p, expr, ExprLocation(expr));
+  groups->push_back(index);
+}
+
+void TransformDistinctOn(ParseState& p, const PgQuery__SelectStmt& statement,
+                         const std::vector<SortKey>& order, Query* query) {
+  std::vector<int> wanted, result, locations;
+  {
+    ClauseScope scope(p, Clause::kDistinctOn);
+    for (size_t i = 0; i < statement.n_distinct_clause; i++) {
+      int index = FindTargetSql92(p, statement.distinct_clause[i], Clause::kDistinctOn);
+      CoerceUnknownTarget(p, index);
+      wanted.push_back(index);
+    }
+  }
+  auto mismatch = [&](int index) {
+    ThrowAt(p, ExprLocation(*p.targets[static_cast<size_t>(index)].expr),
+            sqlstate::kInvalidColumnReference,
+            "SELECT DISTINCT ON expressions must match initial ORDER BY expressions");
+  };
+  bool skipped = false;
+  for (const SortKey& key : order) {
+    if (std::find(wanted.begin(), wanted.end(), key.target) == wanted.end()) {
+      skipped = true;
+    } else {
+      if (skipped) mismatch(key.target);
+      result.push_back(key.target);
+    }
+  }
+  for (int index : wanted) {
+    if (std::find(result.begin(), result.end(), index) != result.end()) continue;
+    if (skipped) mismatch(index);
+    const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
+    CheckEqualityOperator(p, expr, ExprLocation(expr));
+    result.push_back(index);
+  }
+  query->distinct_on = p.a.arena->CopyArray(result);
+}
+
+}  // namespace
+
+int FindTargetSql92(ParseState& p, const RawNode* node, Clause clause) {
+  if (node->node_case == PG_QUERY__NODE__NODE_COLUMN_REF && node->column_ref->n_fields == 1) {
+    std::string_view name = RawString(node->column_ref->fields[0]);
+    int location = p.Location(node->column_ref->location);
+    // In GROUP BY the column of a table comes before an output column of the same name.
+    bool is_column = clause == Clause::kGroupBy && !name.empty() &&
+                     FindColumnByName(p, name, true, location) != nullptr;
+    if (!name.empty() && !is_column)
+      if (int found = FindByName(p, name, clause, location); found >= 0)
+        return CheckGroupTarget(p, found, clause);
+  }
+  if (node->node_case == PG_QUERY__NODE__NODE_A_CONST)
+    return CheckGroupTarget(p, FindByPosition(p, *node->a_const, clause), clause);
+  return FindTargetSql99(p, node, clause);
+}
+
+int FindTargetSql99(ParseState& p, const RawNode* node, Clause clause) {
+  ClauseScope scope(p, clause);
+  Expr* expr = TransformExpr(p, node);
+  for (size_t i = 0; i < p.targets.size(); i++)
+    if (EqualExprs(expr, p.targets[i].expr)) return static_cast<int>(i);
+  p.targets.push_back({expr, {}, true});
+  return static_cast<int>(p.targets.size()) - 1;
+}
+
+void CheckEqualityOperator(ParseState& p, const Expr& expr, int location) {
+  if (FindOrderOperators(expr.type).equal != kInvalidOid) return;
+  // xid and the like can be hashed, not ordered.
+  for (const OperatorInfo* oper : FindOperators("="))
+    if (oper->left == expr.type && oper->right == expr.type && oper->can_hash) return;
+  ThrowNoOperator(p, "equality", expr.type, location);
+}
+
+SortKey MakeSortKey(ParseState& p, const Expr* expr, const PgQuery__SortBy* sort, int location) {
+  SortKey key{};
+  key.expr = expr;
+  key.target = -1;
+  key.descending = sort->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_DESC;
+  OrderOperators operators = FindOrderOperators(expr->type);
+  if (sort->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_USING) {
+    std::string_view name = OperatorName(p, sort->use_op, sort->n_use_op, p.Location(sort->location));
+    if (name != "<" && name != ">")
+      RefuseAt(p, p.Location(sort->location), "ORDER BY USING {}", name);
+    key.descending = name == ">";
+  }
+  key.less_operator = key.descending ? operators.greater : operators.less;
+  if (key.less_operator == kInvalidOid) ThrowNoOperator(p, "ordering", expr->type, location);
+  key.nulls_first = sort->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_FIRST ||
+                    (sort->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_DEFAULT &&
+                     key.descending);
+  return key;
+}
+
+std::vector<SortKey> TransformOrderBy(ParseState& p, RawNode** list, size_t count, bool sql99) {
+  std::vector<SortKey> keys;
+  for (size_t i = 0; i < count; i++) {
+    const PgQuery__SortBy& sort = *list[i]->sort_by;
+    int index = sql99 ? FindTargetSql99(p, sort.node, Clause::kOrderBy)
+                      : FindTargetSql92(p, sort.node, Clause::kOrderBy);
+    CoerceUnknownTarget(p, index);
+    const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
+    SortKey key = MakeSortKey(p, &expr, &sort, ExprLocation(expr));
+    key.expr = nullptr;
+    key.target = index;
+    bool repeated = std::any_of(keys.begin(), keys.end(),
+                                [&](const SortKey& other) { return other.target == index; });
+    if (!repeated) keys.push_back(key);
+  }
+  return keys;
+}
+
+void TransformGroupBy(ParseState& p, const PgQuery__SelectStmt& statement, Query* query) {
+  ClauseScope scope(p, Clause::kGroupBy);
+  std::vector<int> groups;
+  for (size_t i = 0; i < statement.n_group_clause; i++)
+    AddGroupItem(p, statement.group_clause[i], &groups);
+  query->group_by = p.a.arena->CopyArray(groups);
+}
+
+void TransformDistinct(ParseState& p, const PgQuery__SelectStmt& statement,
+                       const std::vector<SortKey>& order, Query* query) {
+  if (statement.n_distinct_clause == 0) return;
+  // Plain DISTINCT is a list of one empty node.
+  if (statement.distinct_clause[0]->node_case != PG_QUERY__NODE__NODE__NOT_SET)
+    return TransformDistinctOn(p, statement, order, query);
+  query->distinct = true;
+  for (const SortKey& key : order) {
+    const TargetEntry& target = p.targets[static_cast<size_t>(key.target)];
+    if (target.junk)
+      ThrowAt(p, ExprLocation(*target.expr), sqlstate::kInvalidColumnReference,
+              "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
+  }
+  bool any = false;
+  for (size_t i = 0; i < p.targets.size(); i++) {
+    if (p.targets[i].junk) continue;
+    any = true;
+    CoerceUnknownTarget(p, static_cast<int>(i));
+    CheckEqualityOperator(p, *p.targets[i].expr, ExprLocation(*p.targets[i].expr));
+  }
+  if (!any)
+    ThrowAt(p, -1, sqlstate::kSyntaxError, "SELECT DISTINCT must have at least one column");
+}
+
+}  // namespace sluice
