@@ -4,6 +4,7 @@
 #include "postmaster/activity.h"
 #include "postmaster/child_process.h"
 #include "postmaster/ddl.h"
+#include "postmaster/explain.h"
 #include "postmaster/session.h"
 #include "types/codec.h"
 
@@ -349,8 +350,28 @@ ColumnDescription Session::ExplainColumn(const RawStatement& raw) {
   return column;
 }
 
-Session::CommandResult Session::RunExplain(const std::shared_ptr<Statement>&) {
-  Refuse("EXPLAIN is not supported yet");
+Session::CommandResult Session::RunExplain(const std::shared_ptr<Statement>& statement) {
+  const PgQuery__ExplainStmt& command = *statement->raw->node->explain_stmt;
+  ExplainOptions explain = ReadExplainOptions(command);
+  Portal portal;
+  portal.statement = MakeStatement(statement->parsed, *statement->raw, command.query);
+  if (command.query->node_case == PG_QUERY__NODE__NODE_EXECUTE_STMT) {
+    auto inner = MakeExecutePortal(*portal.statement);
+    portal.statement = inner->statement;
+    portal.arena = std::move(inner->arena);
+    portal.params = std::move(inner->params);
+  }
+  if (!portal.statement->is_query)
+    Refuse("EXPLAIN of {} is not supported", CommandName(*portal.statement->raw));
+  int64_t start_us = MonotonicUs();
+  portal.instrument = explain.analyze;
+  StartPortal(&portal);
+  double planning_ms = static_cast<double>(MonotonicUs() - start_us) / 1000;
+  TextRows rows;
+  rows.columns = {ExplainColumn(*statement->raw)};
+  for (std::string& line : Explain(portal.running.get(), explain, planning_ms))
+    rows.rows.push_back({std::move(line)});
+  return {"EXPLAIN", std::move(rows)};
 }
 
 }  // namespace sluice

@@ -190,6 +190,7 @@ class Folder {
     });
     if (expr->subquery != nullptr) Walk(const_cast<Query*>(expr->subquery));
     if (expr->kind == ExprKind::kCall) Fold(expr, one_row);
+    if (expr->kind == ExprKind::kSqlValue) FoldSqlValue(expr);
   }
 
   void Fold(Expr* expr, bool one_row) {
@@ -208,6 +209,10 @@ class Folder {
     }
     std::optional<std::string> value;
     if (!null) value = entry->run(call);
+    MakeConstant(expr, value);
+  }
+
+  void MakeConstant(Expr* expr, const std::optional<std::string>& value) {
     expr->kind = ExprKind::kConst;
     expr->args = {};
     expr->is_null = !value;
@@ -215,6 +220,19 @@ class Folder {
     else if (value && HasBinaryCodec(expr->type))
       expr->value = ParseText(expr->type, -1, *value, session_settings_, context_->arena);
     else if (value) expr->value = context_->arena->CopyString(*value);
+  }
+
+  // CURRENT_USER and its like; those of time are the planner's.
+  void FoldSqlValue(Expr* expr) {
+    constexpr int kCurrentRole = 9, kSessionUser = 12, kCurrentCatalog = 13, kCurrentSchema = 14;
+    if (expr->param < kCurrentRole) return;
+    found_ = true;
+    if (context_ == nullptr) return;
+    std::optional<std::string> value;
+    if (expr->param <= kSessionUser) value = context_->user;
+    if (expr->param == kCurrentCatalog) value = context_->database;
+    if (expr->param == kCurrentSchema) value = CurrentSchema(Call{*context_, {}});
+    MakeConstant(expr, value);
   }
 
   std::optional<std::string> ConstantText(const Expr& constant) const {

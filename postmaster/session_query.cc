@@ -99,6 +99,7 @@ void Session::StartPortal(Portal* portal) {
   options.params = portal->params;
   options.formats = portal->formats;
   options.allow_pass_through = !portal->cursor;  // each FETCH has formats of its own
+  options.instrument = portal->instrument;
   options.text = statement->text();
   const Query* query = QueryToRun(statement, portal->arena.get());
   portal->running = std::make_unique<RunningQuery>(MakeQuerySession(), *query, options);

@@ -1,9 +1,11 @@
 #include "postmaster/setting_checks.h"
 
-#include <date/tz.h>
+#include <cmath>
+#include <cstdlib>
 
 #include "common/error.h"
 #include "postmaster/settings.h"
+#include "types/time_zone.h"
 
 namespace sluice {
 namespace {
@@ -23,21 +25,24 @@ std::string_view Trim(std::string_view text) {
 constexpr std::string_view kStyleNames[] = {"ISO", "Postgres", "SQL", "German"};
 constexpr std::string_view kOrderNames[] = {"YMD", "MDY", "DMY"};
 
-// Name of an IANA zone in the database's own spelling. The common one needs no database.
 std::optional<std::string> CheckTimeZone(std::string_view text) {
-  std::string lower = Lower(text);
-  if (lower == "utc") return "UTC";
-  if (lower == "gmt") return "GMT";
-  if (lower.size() >= sizeof(SessionSettings::time_zone)) return std::nullopt;
-  try {
-    const date::tzdb& database = date::get_tzdb();
-    for (const auto& zone : database.zones)
-      if (Lower(zone.name()) == lower) return zone.name();
-    return date::locate_zone(std::string(text))->name() == text ? std::optional(std::string(text))
-                                                                 : std::nullopt;
-  } catch (const std::runtime_error&) {
-    return std::nullopt;
+  std::string name(text);
+  // A number is hours east of UTC; Postgres shows it as the POSIX string that it means.
+  char* end;
+  double hours = std::strtod(name.c_str(), &end);
+  if (!name.empty() && *end == 0) {
+    if (hours < -15.99 || hours > 15.99) return std::nullopt;
+    auto minutes = static_cast<int>(std::lround(hours * 60));
+    int rest = std::abs(minutes) % 60;
+    std::string offset = fmt::format("{:02}", std::abs(minutes) / 60);
+    if (rest != 0) offset += fmt::format(":{:02}", rest);
+    name = fmt::format("<{}{}>{}{}", minutes < 0 ? "-" : "+", offset, minutes < 0 ? "+" : "-", offset);
   }
+  if (name.size() >= sizeof(SessionSettings::time_zone)) return std::nullopt;
+  if (Lower(name) == "utc") return "UTC";  // the common one needs no file
+  const TimeZone* zone = FindTimeZone(name);
+  if (zone == nullptr) return std::nullopt;
+  return zone->name();
 }
 
 std::optional<std::string> CheckEncoding(std::string_view text) {

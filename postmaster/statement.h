@@ -53,6 +53,7 @@ struct Portal {
   std::vector<int16_t> formats;
   int level = 1;       // of the transaction it was made in
   bool cursor = false; // made by DECLARE
+  bool instrument = false;  // EXPLAIN ANALYZE
 
   // A query's execution, or the rows of a command.
   std::unique_ptr<RunningQuery> running;
