@@ -130,7 +130,7 @@ void ReadRule(const std::string& rule, AttachRequest* request) {
 }
 
 AttachRequest ReadRequest(Ddl& ddl, const PgQuery__FuncCall& call) {
-  static constexpr const char* kNames[] = {"name", "schema", "servers", "column", "expression", "rule"};
+  static constexpr const char* kNames[] = {"name", "schema", "servers", "partition_column", "expression", "rule"};
   Arguments arguments = ReadArguments(ddl, call, kNames);
   AttachRequest request;
   std::optional<std::string> name = TextArgument(arguments, "name");
@@ -138,7 +138,7 @@ AttachRequest ReadRequest(Ddl& ddl, const PgQuery__FuncCall& call) {
   request.name = *name;
   request.schema = TextArgument(arguments, "schema").value_or("public");
   request.servers = ServersOf(ddl, ListArgument(arguments, "servers"));
-  for (const std::string& column : ListArgument(arguments, "column"))
+  for (const std::string& column : ListArgument(arguments, "partition_column"))
     request.expressions.push_back(QuoteIdentifier(column));
   if (auto expression = TextArgument(arguments, "expression"))
     request.expressions.push_back("(" + *expression + ")");

@@ -1,7 +1,7 @@
 // CALL sluice.attach_table, detach_table and analyze: see docs in postmaster/README.md.
 //
-//   attach_table(name, schema => 'public', servers => all, column => …, expression => …, rule => …)
-//     rule 'hash': Postgres's hash partitioning of `column`, one remainder a server, in the servers' order
+//   attach_table(name, schema => 'public', servers => all, partition_column => …, expression => …, rule => …)
+//     rule 'hash': Postgres's hash partitioning of `partition_column`, one remainder a server, in the servers' order
 //     rule 'list': the value of `expression` tells the server; the values are those that the rows have now, or given
 //       in the servers' order: 'list 1; 2; 3; 0', 'list a,b; c; default'
 //     rule 'range': ascending split points between the servers: 'range 100, 200, 300' for four

@@ -190,6 +190,7 @@ std::vector<PartitionBound> GivenListBounds(Ddl& ddl, const AttachRequest& reque
       if (IsWord(value, "null")) bounds[i].list.push_back(std::nullopt);
       else bounds[i].list.push_back(CanonicalValue(ddl, parent.key.types[0], value));
     }
+    std::sort(bounds[i].list.begin(), bounds[i].list.end());
   }
   return bounds;
 }
@@ -217,6 +218,8 @@ std::vector<PartitionBound> FoundListBounds(Ddl& ddl, const AttachRequest& reque
                                                  ServerName(ddl, request.servers[server]))));
       bounds[server].list.push_back(std::move(value));
     }
+    // In a fixed order: tables that are spread alike have equal bounds.
+    std::sort(bounds[server].list.begin(), bounds[server].list.end());
   }
   ddl.Notice(MakeError(sqlstate::kSuccess, "rule list: {} values found on {} servers", owner.size(),
                        found.size())

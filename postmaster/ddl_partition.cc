@@ -224,6 +224,8 @@ PartitionBound MakeBound(Ddl& ddl, const Relation& parent, const PgQuery__Partit
       if (text) text = BoundValue(ddl, parent.key.types[0], *text, spec.listdatums[i]);
       AddListValue(std::move(text), &bound);
     }
+    // In a fixed order: tables that are spread alike have equal bounds.
+    std::sort(bound.list.begin(), bound.list.end());
   } else {
     bound.from = RangeBound(ddl, parent, "FROM", spec.lowerdatums, spec.n_lowerdatums);
     bound.to = RangeBound(ddl, parent, "TO", spec.upperdatums, spec.n_upperdatums);
