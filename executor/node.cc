@@ -5,6 +5,7 @@
 #include "executor/distinct.h"
 #include "executor/filter.h"
 #include "executor/foreign_scan.h"
+#include "executor/function_scan.h"
 #include "executor/gather.h"
 #include "executor/gather_merge.h"
 #include "executor/hash_join.h"
@@ -17,6 +18,7 @@
 #include "executor/set_op.h"
 #include "executor/sort.h"
 #include "executor/values_scan.h"
+#include "executor/virtual_scan.h"
 #include "shm/process_table.h"
 
 namespace sluice {
@@ -66,8 +68,8 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
     case PlanKind::kDistinct: return Make<Distinct, DistinctPlan>(plan, state);
     case PlanKind::kSetOp: return Make<SetOp, SetOpPlan>(plan, state);
     case PlanKind::kValuesScan: return Make<ValuesScan, ValuesScanPlan>(plan, state);
-    case PlanKind::kFunctionScan:
-    case PlanKind::kVirtualScan:
+    case PlanKind::kFunctionScan: return Make<FunctionScan, FunctionScanPlan>(plan, state);
+    case PlanKind::kVirtualScan: return Make<VirtualScan, VirtualScanPlan>(plan, state);
     case PlanKind::kMaterialize: return Make<Materialize, MaterializePlan>(plan, state);
     case PlanKind::kGather: return Make<Gather, GatherPlan>(plan, state);
     case PlanKind::kGatherMerge: return Make<GatherMerge, GatherMergePlan>(plan, state);
