@@ -46,7 +46,7 @@ TEST_F(AppendTest, AShardsErrorIsRaisedWithItsServerAndStatement) {
   Outcome outcome = Run(AppendOf({Scan("rows=2000"), Scan("rows=10000 fail=5000", 7)}));
   EXPECT_EQ(outcome.error, "22012");
   EXPECT_EQ(outcome.message, "division by zero");
-  EXPECT_EQ(outcome.context, "remote SQL command on server s7: rows=10000 fail=5000");
+  EXPECT_EQ(outcome.context, "remote SQL command on server \"s7\": rows=10000 fail=5000");
 }
 
 TEST_F(AppendTest, FewerRowsThanTheShardCountedIsAnError) {

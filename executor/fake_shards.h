@@ -5,6 +5,7 @@
 //   lie    the command tag claims so many rows more than were sent
 //   pause  µs before each slice
 //   slice  rows a slice at most
+// A kCopyIn stream keeps what it is sent, by pin; "copied" gives these rows back. kSimple does nothing.
 #pragma once
 
 #include <map>
@@ -20,7 +21,10 @@ namespace sluice {
 struct FakeScript {
   int64_t rows = 0, start = 0, step = 1, fail = -1, lie = 0, pause = 0, slice = 1000, null = 0;
 
-  explicit FakeScript(std::string_view sql) {
+  explicit FakeScript(const Stream& stream) {
+    if (stream.kind == StreamKind::kQuery && stream.sql != "copied") Parse(stream.sql);
+  }
+  void Parse(std::string_view sql) {
     std::map<std::string, int64_t*> fields{{"rows", &rows}, {"start", &start}, {"step", &step},
                                            {"fail", &fail}, {"lie", &lie},     {"pause", &pause},
                                            {"slice", &slice}, {"null", &null}};
@@ -96,7 +100,7 @@ class FakeIoWorker {
     if (!TryReserveGroup(group)) _exit(3);
     group->state.store(GroupState::kAdmitted, std::memory_order_release);
     SetLatch(&shared_memory->processes.slots[group->backend].latch);
-    for (Stream& stream : group->streams) running_.push_back({&stream, FakeScript(stream.sql)});
+    for (Stream& stream : group->streams) running_.push_back({&stream, FakeScript(stream)});
   }
 
   void Close(StreamGroup* group) {
@@ -118,6 +122,8 @@ class FakeIoWorker {
   bool Send(Running* running, int64_t* next_us) {
     Stream* stream = running->stream;
     const FakeScript& script = running->script;
+    if (stream->kind == StreamKind::kCopyIn) return TakeCopy(running);
+    if (stream->sql == "copied") return SendCopied(running);
     if (script.fail >= 0 && running->sent >= script.fail) {
       stream->error.Store(MakeError(sqlstate::kDivisionByZero, "division by zero"));
       End(running, StreamState::kFailed);
@@ -144,6 +150,48 @@ class FakeIoWorker {
     return true;
   }
 
+  bool TakeCopy(Running* running) {
+    ChunkConsumer input(running->stream->input, 0);
+    input.PrepareToWait();
+    Slice slice;
+    if (input.TryClaim(&slice) != Claim::kSlice) return false;
+    input.EndWait();
+    if (slice.kind == SliceKind::kEnd) {
+      End(running, StreamState::kEnded);
+    } else {
+      copied_[running->stream->pin].append(slice.data, slice.size_bytes);
+      ReleaseSlice(slice);
+    }
+    return true;
+  }
+
+  // Every tuple of COPY's binary format is the body of a DataRow.
+  bool SendCopied(Running* running) {
+    std::string bytes = copied_[running->stream->pin];
+    constexpr size_t kHeaderBytes = 19;
+    if (!bytes.starts_with("PGCOPY\n") || bytes.size() < kHeaderBytes + 2) _exit(4);
+    std::string rows;
+    uint32_t count = 0;
+    size_t at = kHeaderBytes;
+    while (LoadBig<int16_t>(&bytes[at]) != -1) {
+      size_t end = at + 2;
+      for (int fields = LoadBig<int16_t>(&bytes[at]); fields > 0; fields--)
+        end += 4 + static_cast<size_t>(std::max(0, LoadBig<int32_t>(&bytes[end])));
+      char length[4];
+      StoreBig(length, static_cast<int32_t>(end - at + 4));
+      rows += 'D';
+      rows.append(length, 4).append(bytes, at, end - at);
+      count++;
+      at = end;
+    }
+    char* data = AllocateExtents(rows.size());
+    std::memcpy(data, rows.data(), rows.size());
+    ChunkProducer(running->stream->output)
+        .Push({SliceKind::kOversized, running->stream->index, kNoChunk, data, rows.size(), count});
+    End(running, StreamState::kEnded);
+    return true;
+  }
+
   void SendSlice(Running* running) {
     ChunkPool* pool = &shared_memory->chunks;
     const FakeScript& script = running->script;
@@ -164,6 +212,7 @@ class FakeIoWorker {
   }
 
   std::vector<Running> running_;
+  std::map<uint64_t, std::string> copied_;  // by pin
 };
 
 // Shared memory, a fake io worker, parallel workers, and a query arena to build plans in.

@@ -2,6 +2,7 @@
 
 #include "executor/aggregate.h"
 #include "executor/append.h"
+#include "executor/completion.h"
 #include "executor/distinct.h"
 #include "executor/filter.h"
 #include "executor/foreign_scan.h"
@@ -73,11 +74,9 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
     case PlanKind::kMaterialize: return Make<Materialize, MaterializePlan>(plan, state);
     case PlanKind::kGather: return Make<Gather, GatherPlan>(plan, state);
     case PlanKind::kGatherMerge: return Make<GatherMerge, GatherMergePlan>(plan, state);
-    case PlanKind::kCompletion:
-    default:
-      break;
+    case PlanKind::kCompletion: return Make<Completion, CompletionPlan>(plan, state);
   }
-  Refuse("plan node {} is not supported yet", static_cast<int>(plan.kind));
+  Throw(sqlstate::kInternalError, "unknown plan node {}", static_cast<int>(plan.kind));
 }
 
 void PrepareShared(const Plan& plan, ExecutionState& state) {

@@ -33,13 +33,13 @@ void CheckRowCount(const Stream& stream) {
 Error ErrorOf(const Stream& stream) {
   Error error = stream.error.Load();
   error.position = 0;  // it counts in the remote statement, which the client did not write
+  // What the shard said about a statement has this already.
+  if (error.context.find("remote SQL command on server") != std::string::npos) return error;
   if (!error.context.empty()) error.context += '\n';
-  std::string_view server = stream.connection == nullptr ? "" : stream.connection->server_name;
-  if (stream.sql.empty()) {
-    error.context += fmt::format("reading from server {}", server);
-  } else {
-    error.context += fmt::format("remote SQL command on server {}: {}", server, stream.sql);
-  }
+  std::string_view server = stream.connection->server_name;
+  error.context += stream.sql.empty()
+                       ? fmt::format("reading from server \"{}\"", server)
+                       : fmt::format("remote SQL command on server \"{}\": {}", server, stream.sql);
   return error;
 }
 
