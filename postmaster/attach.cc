@@ -129,6 +129,17 @@ void ReadRule(const std::string& rule, AttachRequest* request) {
                          .Hint("Rules are hash, list and range."));
 }
 
+// Whether the first parenthesis is closed by the last character: "(a % 4)", not "(a) + (b)".
+bool Enclosed(std::string_view sql) {
+  int depth = 0;
+  for (size_t i = 0; i < sql.size(); i++) {
+    if (sql[i] == '\'' || sql[i] == '"') return false;  // not worth a scanner: one pair more does no harm
+    depth += (sql[i] == '(') - (sql[i] == ')');
+    if (depth == 0 && i + 1 < sql.size()) return false;
+  }
+  return !sql.empty() && sql[0] == '(' && depth == 0;
+}
+
 AttachRequest ReadRequest(Ddl& ddl, const PgQuery__FuncCall& call) {
   static constexpr const char* kNames[] = {"name", "schema", "servers", "partition_column", "expression", "rule"};
   Arguments arguments = ReadArguments(ddl, call, kNames);
@@ -141,7 +152,7 @@ AttachRequest ReadRequest(Ddl& ddl, const PgQuery__FuncCall& call) {
   for (const std::string& column : ListArgument(arguments, "partition_column"))
     request.expressions.push_back(QuoteIdentifier(column));
   if (auto expression = TextArgument(arguments, "expression"))
-    request.expressions.push_back("(" + *expression + ")");
+    request.expressions.push_back(Enclosed(*expression) ? *expression : "(" + *expression + ")");
   std::optional<std::string> rule = TextArgument(arguments, "rule");
   if (rule) ReadRule(*rule, &request);
   if (rule.has_value() == request.expressions.empty())

@@ -150,7 +150,11 @@ std::optional<Item> NamedRelation(Ddl& ddl, const PgQuery__DropStmt& drop, const
     std::string message = no_schema ? fmt::format("schema \"{}\" does not exist", name.schema)
                                     : fmt::format("{} \"{}\" does not exist", wanted.word, name.name);
     if (!drop.missing_ok)
-      Throw(no_schema ? sqlstate::kInvalidSchemaName : sqlstate::kUndefinedTable, "{}", message);
+      Throw(no_schema ? sqlstate::kInvalidSchemaName
+            : drop.remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE
+                ? sqlstate::kUndefinedObject
+                : sqlstate::kUndefinedTable,
+            "{}", message);
     ddl.Notice(MakeError(sqlstate::kSuccess, "{}, skipping", message));
     return std::nullopt;
   }

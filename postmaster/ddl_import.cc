@@ -12,12 +12,13 @@ struct ImportOptions {
 ImportOptions ReadOptions(Ddl& ddl, const PgQuery__ImportForeignSchemaStmt& import) {
   ImportOptions options;
   for (const auto& [name, value] : NewOptions(ddl, import.options, import.n_options)) {
-    bool on = ParseBooleanOption(name, value);
-    if (name == "import_collate") options.collate = on;
-    else if (name == "import_default") options.defaults = on;
-    else if (name == "import_generated") options.generated = on;
-    else if (name == "import_not_null") options.not_null = on;
-    else Throw(sqlstate::kFdwInvalidOptionName, "invalid option \"{}\"", name);
+    bool* option = name == "import_collate"     ? &options.collate
+                   : name == "import_default"   ? &options.defaults
+                   : name == "import_generated" ? &options.generated
+                   : name == "import_not_null"  ? &options.not_null
+                                                : nullptr;
+    if (option == nullptr) Throw(sqlstate::kFdwInvalidOptionName, "invalid option \"{}\"", name);
+    *option = ParseBooleanOption(name, value);
   }
   return options;
 }

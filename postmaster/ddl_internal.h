@@ -119,6 +119,7 @@ void CheckViewsOf(Ddl& ddl, const Relation& relation);
 // --- partitions (ddl_partition.cc)
 void SetPartitionKey(Ddl& ddl, const PgQuery__PartitionSpec& spec, Relation* parent);
 PartitionBound MakeBound(Ddl& ddl, const Relation& parent, const PgQuery__PartitionBoundSpec& spec);
+int BoundLocation(const PgQuery__PartitionBoundSpec& spec);
 void LinkPartition(Ddl& ddl, Relation* parent, Relation* child, PartitionBound bound, int location);
 void LinkChild(Ddl& ddl, Relation* parent, Relation* child);
 void Unlink(Ddl& ddl, Relation* child);

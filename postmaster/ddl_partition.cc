@@ -233,6 +233,12 @@ PartitionBound MakeBound(Ddl& ddl, const Relation& parent, const PgQuery__Partit
   return bound;
 }
 
+int BoundLocation(const PgQuery__PartitionBoundSpec& spec) {
+  if (spec.n_listdatums > 0) return LocationOf(spec.listdatums[0]);
+  if (spec.n_lowerdatums > 0) return LocationOf(spec.lowerdatums[0]);
+  return spec.location;
+}
+
 void LinkPartition(Ddl& ddl, Relation* parent, Relation* child, PartitionBound bound, int location) {
   try {
     CheckNewBound(ddl.catalog, *parent, child->name, bound);
@@ -260,6 +266,12 @@ namespace {
 
 // Parent and child have the same columns, by name; each in an order of its own.
 void CheckChildColumns(const Relation& parent, const Relation& child, bool partition) {
+  for (const ColumnInfo& column : child.columns)
+    if (partition && parent.FindColumn(column.name) < 0)
+      throw QueryError(MakeError(sqlstate::kDatatypeMismatch,
+                                 "table \"{}\" contains column \"{}\" not found in parent \"{}\"",
+                                 child.name, column.name, parent.name)
+                           .Detail("The new partition may contain only the columns present in parent."));
   for (const ColumnInfo& column : parent.columns) {
     int index = child.FindColumn(column.name);
     if (index < 0)
@@ -272,13 +284,6 @@ void CheckChildColumns(const Relation& parent, const Relation& child, bool parti
       Throw(sqlstate::kCollationMismatch, "child table \"{}\" has different collation for column \"{}\"",
             child.name, column.name);
   }
-  if (!partition) return;
-  for (const ColumnInfo& column : child.columns)
-    if (parent.FindColumn(column.name) < 0)
-      throw QueryError(MakeError(sqlstate::kDatatypeMismatch,
-                                 "table \"{}\" contains column \"{}\" not found in parent \"{}\"",
-                                 child.name, column.name, parent.name)
-                           .Detail("The new partition may contain only the columns present in parent."));
 }
 
 // Whether `ancestor` is `relation` or above it.
@@ -307,7 +312,7 @@ void AttachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& co
                                              child.name)));
   CheckChildColumns(*parent, child, true);
   PartitionBound bound = MakeBound(ddl, *parent, *command.bound);
-  LinkPartition(ddl, parent, &child, std::move(bound), command.bound->location);
+  LinkPartition(ddl, parent, &child, std::move(bound), BoundLocation(*command.bound));
 }
 
 void DetachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& command) {

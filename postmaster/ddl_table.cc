@@ -13,20 +13,27 @@ void AddColumn(Relation* relation, ColumnInfo column) {
 }
 
 // A column of the statement that an inherited one has the name of.
-void MergeInherited(Ddl& ddl, const ColumnInfo& own, ColumnInfo* inherited) {
+void MergeInherited(Ddl& ddl, const ColumnInfo& own, bool moved, ColumnInfo* inherited) {
   if (own.type != inherited->type || own.typmod != inherited->typmod)
     throw QueryError(MakeError(sqlstate::kDatatypeMismatch, "column \"{}\" has a type conflict", own.name)
                          .Detail(fmt::format("{} versus {}", FormatType(inherited->type, inherited->typmod),
                                              FormatType(own.type, own.typmod))));
   if (own.collation != inherited->collation)
     Throw(sqlstate::kCollationMismatch, "column \"{}\" has a collation conflict", own.name);
-  ddl.Notice(MakeError(sqlstate::kSuccess, "merging column \"{}\" with inherited definition", own.name));
+  if (moved)
+    ddl.Notice(MakeError(sqlstate::kSuccess,
+                         "moving and merging column \"{}\" with inherited definition", own.name)
+                   .Detail("User-specified column moved to the position of the inherited column."));
+  else
+    ddl.Notice(MakeError(sqlstate::kSuccess, "merging column \"{}\" with inherited definition", own.name));
   inherited->not_null = inherited->not_null || own.not_null;
   if (!own.default_sql.empty()) inherited->default_sql = own.default_sql;
   inherited->options = own.options;
 }
 
-void AddDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, size_t inherited_count, Relation* relation) {
+// `position`: of the definition in the statement.
+void AddDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, int position, size_t inherited_count,
+                   Relation* relation) {
   int existing = relation->FindColumn(def.colname);
   bool primary;
   if (def.type_name == nullptr) {  // PARTITION OF p (column OPTIONS (…))
@@ -38,7 +45,7 @@ void AddDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, size_t inherited_cou
     ColumnInfo column = MakeColumn(ddl, def, relation->server);
     primary = ApplyColumnDefinition(ddl, def, relation->server, &column);
     if (existing >= 0 && static_cast<size_t>(existing) < inherited_count)
-      MergeInherited(ddl, column, &relation->columns[static_cast<size_t>(existing)]);
+      MergeInherited(ddl, column, existing != position, &relation->columns[static_cast<size_t>(existing)]);
     else
       AddColumn(relation, std::move(column));
   }
@@ -78,7 +85,7 @@ void AddElements(Ddl& ddl, const PgQuery__CreateStmt& create, Relation* relation
   for (size_t i = 0; i < create.n_table_elts; i++) {
     const RawNode& node = *create.table_elts[i];
     if (node.node_case == PG_QUERY__NODE__NODE_COLUMN_DEF)
-      AddDefinition(ddl, *node.column_def, inherited_count, relation);
+      AddDefinition(ddl, *node.column_def, static_cast<int>(i), inherited_count, relation);
     else if (node.node_case == PG_QUERY__NODE__NODE_TABLE_LIKE_CLAUSE)
       AddLike(ddl, *node.table_like_clause, relation);
   }
@@ -131,7 +138,7 @@ Relation* CreateRelation(Ddl& ddl, const PgQuery__CreateStmt& create, RelationKi
   if (parent == nullptr) return &added;
   if (create.partbound != nullptr) {
     PartitionBound bound = MakeBound(ddl, *parent, *create.partbound);
-    LinkPartition(ddl, parent, &added, std::move(bound), create.partbound->location);
+    LinkPartition(ddl, parent, &added, std::move(bound), BoundLocation(*create.partbound));
   } else {
     LinkChild(ddl, parent, &added);
   }

@@ -93,6 +93,9 @@ Oid FindNamedType(Ddl& ddl, const QualifiedName& name) {
 }
 
 [[noreturn]] void ThrowNoType(Ddl& ddl, const QualifiedName& name, int location) {
+  if (!name.schema.empty() && !ddl.catalog.HasSchema(name.schema))
+    ddl.ThrowAt(MakeError(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", name.schema),
+                location);
   std::string shown = name.schema.empty() ? name.name : name.schema + "." + name.name;
   ddl.ThrowAt(MakeError(sqlstate::kUndefinedObject, "type \"{}\" does not exist", shown), location);
 }
@@ -239,7 +242,12 @@ TypeAndMod ResolveType(Ddl& ddl, const PgQuery__TypeName& type_name, Oid server)
     }
   }
   if (oid == kInvalidOid) ThrowNoType(ddl, name, type_name.location);
-  int32_t typmod = TypeModifier(ddl, oid, type_name);
+  int32_t typmod = -1;
+  try {
+    typmod = TypeModifier(ddl, oid, type_name);
+  } catch (QueryError& failure) {
+    ddl.ThrowAt(failure.error, type_name.location);
+  }
   if (type_name.n_array_bounds > 0) {
     oid = FindType(oid)->array;
     if (oid == kInvalidOid) {
