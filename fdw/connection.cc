@@ -76,7 +76,7 @@ std::string Connection::BaseSettings() const {
   std::string sql =
       "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; "
       "SET extra_float_digits = 3";
-  int version = PQserverVersion(libpq_);
+  int version = libpq_ != nullptr ? PQserverVersion(libpq_) : 0;
   // So that a statement ends soon even if this process is killed.
   if (version >= 140000) {
     sql += "; SET client_connection_check_interval = '2s'; SET idle_session_timeout = 0";

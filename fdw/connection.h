@@ -48,6 +48,9 @@ class Connection final : public RemoteSocket::User {
 
   void StartConnectSoon() { connect_timer_.Arm(worker_->now_us); }
 
+  // Tests: takes over a socket as if a connect had just succeeded on it.
+  void Adopt(int fd);
+
   // --- the stream's side ---
   // Runs it now, or as soon as the connection can: after connecting, after a pin's earlier streams.
   void Run(PostgresStream* stream);
@@ -152,6 +155,7 @@ class Connection final : public RemoteSocket::User {
   State state_ = State::kConnecting;
 
   PGconn* libpq_ = nullptr;
+  UniqueFd adopted_;
   FILE* trace_ = nullptr;  // libpq tells the cancel key only here
   char* trace_text_ = nullptr;
   size_t trace_bytes_ = 0;

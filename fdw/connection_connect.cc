@@ -121,6 +121,13 @@ void Connection::OnConnectReady() {
   }
 }
 
+void Connection::Adopt(int fd) {
+  adopted_.Reset(fd);
+  state_ = State::kOpen;
+  socket_.Attach(fd, nullptr);
+  applied_setup_ = "";
+}
+
 // In the trace: "B\t12\tBackendKeyData\t 4711 -123456789".
 void Connection::ReadCancelKey() {
   if (trace_ == nullptr) return;

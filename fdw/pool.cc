@@ -74,6 +74,13 @@ Connection* Pool::Open() {
   return connection;
 }
 
+void Pool::Adopt(int fd) {
+  auto owned = std::make_unique<Connection>(worker_, this, generation_);
+  owned->Adopt(fd);
+  idle_.push_back(owned.get());
+  all_.emplace(owned.get(), std::move(owned));
+}
+
 void Pool::Return(Connection* connection) {
   SLUICE_ASSERT(in_use_ > 0);
   in_use_--;

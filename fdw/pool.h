@@ -28,6 +28,8 @@ class Pool {
 
   // A connection for the caller, idle or just being opened. REQUIRES: HasRoom(1).
   Connection* Acquire(std::string_view session_setup);
+  // Tests: an idle connection on a socket that is there already.
+  void Adopt(int fd);
   // A fresh one in place of one that was lost.
   Connection* Open();
   // The connection is usable and nobody's.
