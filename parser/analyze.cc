@@ -145,6 +145,7 @@ void TransformWith(ParseState& p, const PgQuery__WithClause& with) {
     // With RECURSIVE every name is visible everywhere, so that a self-reference is seen as one.
     if (with.recursive) p.cte_names.push_back({cte.name, static_cast<int>(i), true});
   }
+  // Without it, those that are not in cte_names yet are only known for a better error message.
   for (size_t i = 0; i < with.n_ctes; i++) {
     CteEntry entry{p.ctes[i].name, static_cast<int>(i), false};
     TransformCte(p, *with.ctes[i]->common_table_expr, entry);
@@ -188,14 +189,28 @@ Query* TransformSubselect(ParseState& p, const PgQuery__SelectStmt& statement, b
 
 namespace {
 
-void CheckParameters(ParseState& p) {
+// A parameter whose type other occurrences decided, but not this one.
+void CheckUnknownParams(const ParseState& p, const Expr& expr);
+
+void CheckUnknownParams(const ParseState& p, const Query& query) {
+  ForEachQueryExpr(query, [&](const Expr& e) { CheckUnknownParams(p, e); });
+  ForEachSubquery(query, [&](const Query& q) { CheckUnknownParams(p, q); });
+}
+
+void CheckUnknownParams(const ParseState& p, const Expr& expr) {
+  if (expr.kind == ExprKind::kParam && expr.type == kUnknownOid &&
+      (*p.a.context.param_types)[static_cast<size_t>(expr.param)] != kInvalidOid)
+    ThrowAt(p, expr.location, kAmbiguousParameter, "could not determine data type of parameter ${}",
+            expr.param + 1);
+  ForEachChild(expr, [&](const Expr& child) { CheckUnknownParams(p, child); });
+  if (expr.subquery != nullptr) CheckUnknownParams(p, *expr.subquery);
+}
+
+void CheckParameters(const ParseState& p, const Query* query) {
   const std::vector<Oid>& types = *p.a.context.param_types;
-  for (const Expr* param : p.a.params) {
-    Oid declared = types[static_cast<size_t>(param->param)];
-    if (param->type == kUnknownOid && declared != kInvalidOid && declared != kUnknownOid)
-      ThrowAt(p, param->location, kAmbiguousParameter,
-              "could not determine data type of parameter ${}", param->param + 1);
-  }
+  bool any_unknown = std::any_of(p.a.params.begin(), p.a.params.end(),
+                                 [](const Expr* param) { return param->type == kUnknownOid; });
+  if (any_unknown && query != nullptr) CheckUnknownParams(p, *query);
   for (size_t i = 0; i < types.size(); i++)
     if (types[i] == kInvalidOid || types[i] == kUnknownOid)
       Throw(sqlstate::kIndeterminateDatatype, "could not determine data type of parameter ${}", i + 1);
@@ -213,7 +228,7 @@ const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& 
                    statement.text.size() + static_cast<size_t>(statement.location)};
   ParseState p(analysis, nullptr);
   Query* query = TransformSelect(p, *statement.node->select_stmt);
-  CheckParameters(p);
+  CheckParameters(p, query);
   return query;
 }
 
@@ -245,14 +260,14 @@ const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,
       columns[i] = {column.name, column.type, column.typmod, column.collation};
     }
     rel.columns = columns;
-    p.names.push_back(MakeNsItem(p, AddRel(p, rel), nullptr, -1));
+    p.names.push_back(MakeNsItem(p, AddRel(p, rel), nullptr));
   }
   ClauseScope clause(p, Clause::kStandalone);
   Expr* expr = TransformExpr(p, statement->target_list[0]->res_target->val);
   if (expr->type == kUnknownOid)
     expr = CoerceType(p, expr, kTextOid, -1, CoercionContext::kImplicit, false, -1);
   AssignExprCollations(p, expr);
-  CheckParameters(p);
+  CheckParameters(p, nullptr);
   return expr;
 }
 

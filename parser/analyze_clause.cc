@@ -76,13 +76,13 @@ void AddGroupItem(ParseState& p, const RawNode* node, std::vector<int>* groups) 
   if (std::find(groups->begin(), groups->end(), index) != groups->end()) return;
   CoerceUnknownTarget(p, index);
   const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
-  CheckEqualityOperator(p, expr, ExprLocation(expr));
+  CheckEqualityOperator(p, expr, RawLocation(p, node));
   groups->push_back(index);
 }
 
 void TransformDistinctOn(ParseState& p, const PgQuery__SelectStmt& statement,
                          const std::vector<SortKey>& order, Query* query) {
-  std::vector<int> wanted, result, locations;
+  std::vector<int> wanted, result;
   {
     ClauseScope scope(p, Clause::kDistinctOn);
     for (size_t i = 0; i < statement.n_distinct_clause; i++) {
@@ -92,8 +92,8 @@ void TransformDistinctOn(ParseState& p, const PgQuery__SelectStmt& statement,
     }
   }
   auto mismatch = [&](int index) {
-    ThrowAt(p, ExprLocation(*p.targets[static_cast<size_t>(index)].expr),
-            sqlstate::kInvalidColumnReference,
+    auto item = std::find(wanted.begin(), wanted.end(), index) - wanted.begin();
+    ThrowAt(p, RawLocation(p, statement.distinct_clause[item]), sqlstate::kInvalidColumnReference,
             "SELECT DISTINCT ON expressions must match initial ORDER BY expressions");
   };
   bool skipped = false;
@@ -178,7 +178,7 @@ std::vector<SortKey> TransformOrderBy(ParseState& p, RawNode** list, size_t coun
                       : FindTargetSql92(p, sort.node, Clause::kOrderBy);
     CoerceUnknownTarget(p, index);
     const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
-    SortKey key = MakeSortKey(p, &expr, &sort, ExprLocation(expr));
+    SortKey key = MakeSortKey(p, &expr, &sort, RawLocation(p, sort.node));
     key.expr = nullptr;
     key.target = index;
     bool repeated = std::any_of(keys.begin(), keys.end(),

@@ -104,6 +104,13 @@ const Relation* LookUpTable(ParseState& p, const PgQuery__RangeVar& var) {
              : context.catalog->FindRelation(context.search_path, var.relname);
 }
 
+bool IsFutureCte(const ParseState& p, std::string_view name) {
+  for (const ParseState* state = &p; state != nullptr; state = state->parent)
+    for (size_t i = state->cte_names.size(); i < state->ctes.size(); i++)
+      if (state->ctes[i].name == name) return true;
+  return false;
+}
+
 [[noreturn]] void ThrowNoSuchTable(ParseState& p, const PgQuery__RangeVar& var) {
   int location = p.Location(var.location);
   std::string_view schema = HasText(var.schemaname) ? var.schemaname : "";
@@ -111,8 +118,16 @@ const Relation* LookUpTable(ParseState& p, const PgQuery__RangeVar& var) {
   bool system = schema == "pg_catalog" || schema == "information_schema" ||
                 (schema.empty() && name.starts_with("pg_"));
   if (system) RefuseAt(p, location, "system catalog \"{}\"", name);
-  if (schema.empty())
-    ThrowAt(p, location, sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name);
+  if (schema.empty()) {
+    Error e = MakeError(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name);
+    if (IsFutureCte(p, name)) {
+      e.Detail(fmt::format("There is a WITH item named \"{}\", but it cannot be referenced from this "
+                           "part of the query.",
+                           name));
+      e.Hint("Use WITH RECURSIVE, or re-order the WITH items to remove forward references.");
+    }
+    throw QueryError(e.At(ErrorPosition(p, location)));
+  }
   ThrowAt(p, location, sqlstate::kUndefinedTable, "relation \"{}.{}\" does not exist", schema, name);
 }
 
@@ -158,7 +173,7 @@ const JoinTree* TransformRangeVar(ParseState& p, const PgQuery__RangeVar& var,
   rel.alias = p.a.arena->CopyString(name);
   if (!MakeCteRel(p, var, &rel)) MakeTableRel(p, var, &rel);
   int index = AddRel(p, rel);
-  names->push_back(MakeNsItem(p, index, var.alias, p.Location(var.location)));
+  names->push_back(MakeNsItem(p, index, var.alias));
   return Leaf(p, index, false);
 }
 
@@ -179,7 +194,7 @@ const JoinTree* TransformRangeSubselect(ParseState& p, const PgQuery__RangeSubse
   rel.lateral = range.lateral && ContainsColumn(*rel.subquery, 1);
   rel.columns = ColumnsOfTargets(p, *rel.subquery);
   int index = AddRel(p, rel);
-  names->push_back(MakeNsItem(p, index, range.alias, -1));
+  names->push_back(MakeNsItem(p, index, range.alias));
   return Leaf(p, index, rel.lateral);
 }
 
@@ -224,7 +239,7 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
   if (range.ordinality) columns.push_back({"ordinality", kInt8Oid, -1, kInvalidOid});
   rel.columns = p.a.arena->CopyArray(columns);
   int index = AddRel(p, rel);
-  names->push_back(MakeNsItem(p, index, range.alias, p.Location(raw->func_call->location)));
+  names->push_back(MakeNsItem(p, index, range.alias));
   return Leaf(p, index, rel.lateral);
 }
 
@@ -235,7 +250,7 @@ int AddRel(ParseState& p, QueryRel rel) {
   return static_cast<int>(p.rels.size()) - 1;
 }
 
-NsItem MakeNsItem(ParseState& p, int index, const PgQuery__Alias* alias, int location) {
+NsItem MakeNsItem(ParseState& p, int index, const PgQuery__Alias* alias) {
   QueryRel& rel = p.rels[static_cast<size_t>(index)];
   NsItem item;
   item.name = rel.alias;
@@ -246,7 +261,7 @@ NsItem MakeNsItem(ParseState& p, int index, const PgQuery__Alias* alias, int loc
   item.columns->reserve(rel.columns.size());
   size_t renamed = alias != nullptr ? alias->n_colnames : 0;
   if (renamed > rel.columns.size())
-    ThrowAt(p, location, sqlstate::kInvalidColumnReference,
+    ThrowAt(p, -1, sqlstate::kInvalidColumnReference,
             "table \"{}\" has {} columns available but {} columns specified", rel.alias,
             rel.columns.size(), renamed);
   if (renamed > 0) {

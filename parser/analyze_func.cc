@@ -155,13 +155,16 @@ Expr* MakeFunctionCall(ParseState& p, const FunctionChoice& choice, std::vector<
 Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call) {
   int location = p.Location(call.location);
   std::string_view name = RawString(call.funcname[call.n_funcname - 1]);
-  std::string spelled(name);
-  if (call.n_funcname == 2 && RawString(call.funcname[0]) != "pg_catalog")
-    spelled = fmt::format("{}.{}", RawString(call.funcname[0]), name);
+  std::string_view schema = call.n_funcname > 1 ? RawString(call.funcname[0]) : std::string_view();
+  std::string spelled = schema.empty() ? std::string(name) : fmt::format("{}.{}", schema, name);
   std::vector<Expr*> args = TransformList(p, call.args, call.n_args);
   if (call.agg_within_group) RefuseAt(p, location, "WITHIN GROUP");
-  if (call.n_funcname > 2 || spelled != name)
+  if (call.n_funcname > 2) RefuseAt(p, location, "function names of more than two parts");
+  if (!schema.empty() && schema != "pg_catalog") {
+    if (!p.a.context.catalog->HasSchema(schema))
+      ThrowAt(p, location, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", schema);
     ThrowNoFunction(p, spelled, args, call, false, location);
+  }
 
   std::vector<Oid> types;
   for (Expr* arg : args) types.push_back(arg->type);

@@ -116,30 +116,48 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+struct NearestColumns {
+  std::string first, second;  // second: one as near as the first; three or more are none
+  size_t distance = 4;
+};
+
+// Names that may have been meant: at most three letters off, and no more than half of them. A wrong
+// qualifier counts like wrong letters.
+NearestColumns FindNearest(ParseState& p, std::string_view qualifier, std::string_view name) {
+  NearestColumns nearest;
+  for (ParseState* state = &p; state != nullptr; state = state->parent) {
+    for (const QueryRel& rel : state->rels) {
+      size_t penalty = qualifier.empty() ? 0 : EditDistance(qualifier, rel.alias);
+      if (penalty >= 4) continue;
+      for (const QueryColumn& column : rel.columns) {
+        size_t distance = EditDistance(name, column.name);
+        if (column.name.empty() || distance > name.size() / 2) continue;
+        distance += penalty;
+        if (distance > nearest.distance || distance > 3) continue;
+        std::string found = fmt::format("{}.{}", rel.alias, column.name);
+        if (distance < nearest.distance)
+          nearest = {found, {}, distance};
+        else if (!nearest.second.empty())
+          nearest.first.clear(), nearest.second.clear();
+        else if (!nearest.first.empty())
+          nearest.second = found;
+      }
+    }
+  }
+  return nearest;
+}
+
 [[noreturn]] void ThrowMissingColumn(ParseState& p, std::string_view qualifier, std::string_view name,
                                      int location) {
   Error e = qualifier.empty()
                 ? MakeError(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", name)
                 : MakeError(sqlstate::kUndefinedColumn, "column {}.{} does not exist", qualifier, name);
-  // The nearest name, if it is near: at most half of it differs.
-  size_t best_distance = std::min<size_t>(3, name.size() / 2) + 1;
-  std::string best;
-  bool several = false;
-  for (ParseState* state = &p; state != nullptr; state = state->parent) {
-    for (const QueryRel& rel : state->rels) {
-      if (!qualifier.empty() && rel.alias != qualifier) continue;
-      for (const QueryColumn& column : rel.columns) {
-        if (column.name.empty() || column.name.size() > 63) continue;
-        size_t distance = EditDistance(name, column.name);
-        if (distance > best_distance) continue;
-        several = distance == best_distance && !best.empty();
-        best_distance = distance;
-        best = fmt::format("{}.{}", rel.alias, column.name);
-      }
-    }
-  }
-  if (!best.empty() && !several && best_distance <= std::min<size_t>(3, name.size() / 2))
-    e.Hint(fmt::format("Perhaps you meant to reference the column \"{}\".", best));
+  NearestColumns nearest = FindNearest(p, qualifier, name);
+  if (!nearest.second.empty())
+    e.Hint(fmt::format("Perhaps you meant to reference the column \"{}\" or the column \"{}\".",
+                       nearest.first, nearest.second));
+  else if (!nearest.first.empty())
+    e.Hint(fmt::format("Perhaps you meant to reference the column \"{}\".", nearest.first));
   throw QueryError(e.At(ErrorPosition(p, location)));
 }
 

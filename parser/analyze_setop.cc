@@ -286,7 +286,7 @@ Query* TransformValues(ParseState& p, const PgQuery__SelectStmt& statement) {
 
   Query* query = p.a.arena->New<Query>();
   int index = AddRel(p, rel);
-  NsItem item = MakeNsItem(p, index, nullptr, -1);
+  NsItem item = MakeNsItem(p, index, nullptr);
   query->from = LeafTree(p, index);
   for (const NsColumn& c : *item.columns)
     p.targets.push_back({MakeColumnExpr(p, c, 0, -1), c.name, false});

@@ -156,7 +156,7 @@ const JoinTree* TransformFromItem(ParseState& p, const RawNode* node, std::vecto
 const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& join, std::vector<NsItem>* names);
 int AddRel(ParseState& p, QueryRel rel);
 // The name-space item of rel `index`, with an alias's column names laid over the rel's own.
-NsItem MakeNsItem(ParseState& p, int index, const PgQuery__Alias* alias, int location);
+NsItem MakeNsItem(ParseState& p, int index, const PgQuery__Alias* alias);
 void CheckNameConflicts(ParseState& p, const std::vector<NsItem>& existing,
                         const std::vector<NsItem>& added);
 
@@ -293,6 +293,8 @@ inline std::string_view RawString(const RawNode* node) {
   return node->node_case == PG_QUERY__NODE__NODE_STRING ? std::string_view(node->string->sval)
                                                         : std::string_view();
 }
+// Where a raw expression's text starts; -1 where the tree does not tell.
+int RawLocation(const ParseState& p, const RawNode* node);
 inline bool HasText(const char* text) { return text != nullptr && text[0] != '\0'; }
 
 }  // namespace sluice

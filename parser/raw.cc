@@ -27,6 +27,11 @@ SqlState StateOfGrammarError(std::string_view message) {
   e.message = error.message != nullptr ? error.message : "syntax error";
   e.state = StateOfGrammarError(e.message);
   e.position = std::max(error.cursorpos, 0);
+  // The grammar's hints do not come through.
+  if (e.message == "subquery in FROM must have an alias")
+    e.hint = "For example, FROM (SELECT ...) [AS] foo.";
+  if (e.message == "VALUES in FROM must have an alias")
+    e.hint = "For example, FROM (VALUES ...) [AS] foo.";
   throw QueryError(std::move(e));
 }
 

@@ -124,6 +124,8 @@ TypeSpec ResolveTypeName(ParseState& p, const PgQuery__TypeName& name) {
     RefuseAt(p, location, "type name {}", SpelledName(name));
   std::string_view schema = name.n_names == 2 ? RawString(name.names[0]) : std::string_view();
   Oid type = FindTypeByName(p, schema, RawString(name.names[name.n_names - 1]));
+  if (type == kInvalidOid && !schema.empty() && !p.a.context.catalog->HasSchema(schema))
+    ThrowAt(p, location, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", schema);
   if (type == kInvalidOid)
     ThrowAt(p, location, sqlstate::kUndefinedObject, "type \"{}\" does not exist", SpelledName(name));
   int32_t typmod = TypmodOf(p, type, name, location);
