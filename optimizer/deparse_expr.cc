@@ -87,12 +87,9 @@ std::string Deparser::Expression(const Expr& expr) {
     case ExprKind::kLeast: return "LEAST(" + Arguments(expr.args) + ")";
     case ExprKind::kNullIf: return "NULLIF(" + Arguments(expr.args) + ")";
     case ExprKind::kCollate: {
-      const char* name = expr.collation == kCCollationOid         ? "\"C\""
-                         : expr.collation == kPosixCollationOid   ? "\"POSIX\""
-                         : expr.collation == kDefaultCollationOid ? "\"default\""
-                                                                  : nullptr;
-      if (name == nullptr) Refuse("COLLATE with this collation is not supported");
-      return "(" + arg(0) + " COLLATE pg_catalog." + name + ")";
+      std::string name = catalog_.CollationSql(expr.collation);
+      if (name.empty()) Refuse("COLLATE with this collation is not supported");
+      return "(" + arg(0) + " COLLATE " + name + ")";
     }
     case ExprKind::kRelabel:
     case ExprKind::kCoerceViaIo:

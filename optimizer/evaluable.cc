@@ -103,9 +103,7 @@ bool CanShipNode(const Expr& expr, const Catalog& catalog) {
   switch (expr.kind) {
     case ExprKind::kSqlValue: case ExprKind::kWindow: case ExprKind::kRow:
       return false;
-    case ExprKind::kCollate:  // only those that have one name everywhere
-      return expr.collation == kDefaultCollationOid || expr.collation == kCCollationOid ||
-             expr.collation == kPosixCollationOid;
+    case ExprKind::kCollate: return !catalog.CollationSql(expr.collation).empty();
     default:
       return CanShipFunction(expr.function);
   }

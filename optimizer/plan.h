@@ -191,11 +191,13 @@ struct CompletionPlan : Plan {
   Oid server;
   std::string_view server_name;
   struct Input {
-    std::string_view create_sql;  // CREATE TEMPORARY TABLE …
-    std::string_view copy_sql;    // COPY pg_temp.… FROM STDIN (FORMAT binary)
+    std::string_view create_sql;  // CREATE TEMPORARY TABLE …; empty: `setup` made it
+    // COPY pg_temp.… (…) FROM STDIN (FORMAT binary). The child's scans ask for every column in the binary
+    // format, also of types without a codec: such a column's bytes are to be copied as they are.
+    std::string_view copy_sql;
   };
   std::span<const Input> inputs;  // one a child
-  std::span<const std::string_view> setup;   // run first, in order
+  std::span<const std::string_view> setup;   // run first, in order: BEGIN, SET LOCAL, CREATE TEMPORARY …
   std::string_view sql;
   std::span<const Expr* const> params;
   std::span<const bool> binary;

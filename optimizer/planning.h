@@ -15,6 +15,8 @@
 namespace sluice {
 
 class Deparser;
+struct CompletionRequest;
+struct CompletionTable;
 
 // FROM in work. Leaf: rel ≥ 0. right == nullptr: `left` filtered by `on`. Right joins have become left ones.
 struct JoinNode {
@@ -92,8 +94,12 @@ class Planner {
   explicit Planner(const PlanRequest& request);
 
   const PlannedStatement* Plan(const Query& query);
+  // completion.cc
+  const PlannedStatement* PlanCompleted(const CompletionRequest& completion);
 
  private:
+  Local PlanTableCopy(const CompletionTable& table);
+
   // planner.cc
   bool TryRouter(const Query& query);
   void Finish(Local root, const Query& query);
