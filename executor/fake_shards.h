@@ -70,6 +70,7 @@ class FakeIoWorker {
   [[noreturn]] void Main() {
     for (;;) {
       ResetLatch(&my_proc->latch);
+      if (my_proc->terminate_requested.load() != 0) _exit(0);
       Request request;
       while (TakeRequest(&request)) {
         if (request.kind == RequestKind::kOpen) Open(request.group);
@@ -83,7 +84,6 @@ class FakeIoWorker {
       int64_t now = MonotonicUs();
       int timeout_ms = next_us == INT64_MAX ? -1 : static_cast<int>(std::max<int64_t>(next_us - now, 0) / 1000 + 1);
       WaitLatch(&my_proc->latch, {}, timeout_ms, WaitEvent::kIoWorkerMain);
-      if (my_proc->terminate_requested.load() != 0) _exit(0);
     }
   }
 
