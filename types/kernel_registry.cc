@@ -5,12 +5,15 @@
 namespace sluice {
 namespace {
 
+std::span<const Kernel> registered;
+
 struct Registry {
   std::vector<const Kernel*> all;  // by function oid
 
   Registry() {
     for (std::span<const Kernel> table :
-         std::initializer_list<std::span<const Kernel>>{}) {
+         {ComparisonKernels(), IntegerKernels(), FloatKernels(), NumericKernels(), CastKernels(), TextKernels(),
+          TextFormatKernels(), PatternKernels(), DateTimeKernels(), DateTimePartKernels(), MiscKernels(), registered}) {
       for (const Kernel& kernel : table) all.push_back(&kernel);
     }
     std::sort(all.begin(), all.end(), [](const Kernel* a, const Kernel* b) { return a->function < b->function; });
@@ -24,6 +27,8 @@ const Registry& TheRegistry() {
 }
 
 }  // namespace
+
+void RegisterKernels(std::span<const Kernel> kernels) { registered = kernels; }
 
 const Kernel* FindKernel(Oid function) {
   const auto& all = TheRegistry().all;

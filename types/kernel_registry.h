@@ -19,4 +19,8 @@ std::span<const Kernel> DateTimeKernels();
 std::span<const Kernel> DateTimePartKernels();
 std::span<const Kernel> MiscKernels();
 
+// Kernels that need more than types/ has (pg_terminate_backend). By the main program, before the first use of
+// the registry; the table must last.
+void RegisterKernels(std::span<const Kernel> kernels);
+
 }  // namespace sluice

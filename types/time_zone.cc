@@ -54,7 +54,8 @@ struct PosixReader {
       out->push_back(text[0]);
       text.remove_prefix(1);
     }
-    return out->size() >= 3;
+    // Postgres takes a bare offset too ("+02"); its sign is POSIX's.
+    return out->size() >= 3 || (out->empty() && !text.empty() && text[0] != ',');
   }
   bool Number(int* out, int most) {
     if (text.empty() || text[0] < '0' || text[0] > '9') return false;
