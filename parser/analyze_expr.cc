@@ -91,7 +91,11 @@ Expr* TransformCaseArg(ParseState& p, const RawNode* node) {
 
 Expr* TransformCase(ParseState& p, const PgQuery__CaseExpr& raw) {
   int location = p.Location(raw.location);
-  Expr* arg = raw.arg == nullptr ? nullptr : TransformCaseArg(p, raw.arg);
+  Expr* arg = nullptr;
+  if (raw.arg != nullptr) {
+    CopiesScope copies(p, raw.n_args);
+    arg = TransformCaseArg(p, raw.arg);
+  }
   std::vector<Expr*> conditions, results;
   for (size_t i = 0; i < raw.n_args; i++) {
     const PgQuery__CaseWhen& when = *raw.args[i]->case_when;

@@ -10,6 +10,7 @@ bool IsRow(const RawNode* node) {
 }
 
 std::vector<Expr*> TransformRow(ParseState& p, const RawNode* node) {
+  CopiesScope copies(p, 2);
   return TransformList(p, node->row_expr->args, node->row_expr->n_args);
 }
 
@@ -121,7 +122,11 @@ Expr* TransformIn(ParseState& p, const PgQuery__AExpr& raw) {
     }
     return CombineBools(p, !use_or, std::move(parts), location);
   }
-  Expr* left = TransformExpr(p, raw.lexpr);
+  Expr* left;
+  {
+    CopiesScope copies(p, list.n_items);
+    left = TransformExpr(p, raw.lexpr);
+  }
   std::vector<Expr*> columns, others;
   others.reserve(list.n_items);
   for (size_t i = 0; i < list.n_items; i++) {
@@ -144,6 +149,9 @@ Expr* TransformBetween(ParseState& p, const PgQuery__AExpr& raw) {
   const RawNode* low = raw.rexpr->list->items[0];
   const RawNode* high = raw.rexpr->list->items[1];
   // Each comparison has its own copy of the operand, as in Postgres.
+  bool symmetric = raw.kind == PG_QUERY__A__EXPR__KIND__AEXPR_BETWEEN_SYM ||
+                   raw.kind == PG_QUERY__A__EXPR__KIND__AEXPR_NOT_BETWEEN_SYM;
+  CopiesScope copies(p, symmetric ? 4 : 2);
   auto compare = [&](const char* name, const RawNode* bound) -> const Expr* {
     Expr* operand = TransformExpr(p, raw.lexpr);
     Expr* result = MakeOperator(p, name, operand, TransformExpr(p, bound), location);

@@ -71,6 +71,7 @@ struct Analysis {
   std::string_view text;       // the whole query string, for positions
   bool inside_view = false;    // locations would be those of the view's text: none are kept
   int view_depth = 0;
+  size_t copies = 1;           // how often the expression being transformed stands in the result
   std::vector<Expr*> params;   // all $n nodes, checked at the end
   std::vector<std::unique_ptr<std::vector<NsColumn>>> column_lists;
   // Analysed scalar sublinks by raw node: FigureColumnName wants their first column's name.
@@ -119,6 +120,24 @@ class ClauseScope {
  private:
   ParseState& p_;
   Clause saved_;
+};
+
+// While an operand is transformed that the result will contain several times (BETWEEN, CASE x WHEN,
+// rows): nested ones multiply, and walking the result must stay possible. Throws 54001.
+class CopiesScope {
+ public:
+  CopiesScope(ParseState& p, size_t factor) : a_(p.a), saved_(p.a.copies) {
+    constexpr size_t kCopiesMax = 100'000;
+    if (factor > 1) a_.copies *= factor;
+    if (a_.copies <= kCopiesMax || saved_ == 1) return;
+    a_.copies = saved_;
+    Throw(sqlstate::kStatementTooComplex, "statement is too complex: nested BETWEEN, CASE or row comparisons");
+  }
+  ~CopiesScope() { a_.copies = saved_; }
+
+ private:
+  Analysis& a_;
+  size_t saved_;
 };
 
 // --- errors (analyze.cc)

@@ -56,9 +56,24 @@ std::string_view OperatorName(ParseState& p, RawNode** names, size_t count, int 
   return RawString(names[count - 1]);
 }
 
-const OperatorInfo* ChooseOperator(ParseState& p, std::string_view name, Oid left, Oid right,
+namespace {
+
+// What built-in types led to: the same statement shapes come again and again, and 60 candidates for "="
+// take a while. Process-local; bounded by the number of built-in operators and types.
+struct ChoiceKey {
+  std::string name;
+  Oid left, right;
+  bool operator==(const ChoiceKey&) const = default;
+};
+struct ChoiceKeyHash {
+  size_t operator()(const ChoiceKey& key) const {
+    return std::hash<std::string>()(key.name) * 31 + key.left * 65599u + key.right;
+  }
+};
+using ChoiceCache = std::unordered_map<ChoiceKey, const OperatorInfo*, ChoiceKeyHash>;
+
+const OperatorInfo* SelectOperator(ParseState& p, std::string_view name, Oid left, Oid right,
                                    int location) {
-  if (const OperatorInfo* exact = FindBinaryExact(name, left, right)) return exact;
   Oid pair_storage[2] = {left, right};
   std::vector<std::array<Oid, 2>> args;
   auto operators = FindOperators(name);
@@ -76,6 +91,21 @@ const OperatorInfo* ChooseOperator(ParseState& p, std::string_view name, Oid lef
       candidates.size() == 1 ? &candidates[0] : SelectCandidate(types, candidates);
   if (best == nullptr) ThrowOperatorError(p, name, left, right, true, location);
   return operators[static_cast<size_t>(best->index)];
+}
+
+}  // namespace
+
+const OperatorInfo* ChooseOperator(ParseState& p, std::string_view name, Oid left, Oid right,
+                                   int location) {
+  if (const OperatorInfo* exact = FindBinaryExact(name, left, right)) return exact;
+  if (left >= kFirstUserOid || right >= kFirstUserOid)
+    return SelectOperator(p, name, left, right, location);
+  static ChoiceCache cache;
+  ChoiceKey key{std::string(name), left, right};
+  if (auto found = cache.find(key); found != cache.end()) return found->second;
+  const OperatorInfo* chosen = SelectOperator(p, name, left, right, location);
+  cache.emplace(std::move(key), chosen);
+  return chosen;
 }
 
 const OperatorInfo* ChoosePrefixOperator(ParseState& p, std::string_view name, Oid right,
