@@ -19,6 +19,7 @@
 #include "postmaster/listen.h"
 #include "postmaster/lock_file.h"
 #include "postmaster/server_config.h"
+#include "postmaster/server_kernels.h"
 #include "postmaster/settings.h"
 #include "shm/shared_memory.h"
 
@@ -395,6 +396,7 @@ int Postmaster::Run() {
   LoadConfig(false);
   WriteStatus("starting");
   BlockSignals();
+  RegisterServerKernels();
   LoadBuiltinCatalog();
   std::vector<std::string> warnings;
   auto sockets = OpenListenSockets(settings_, &warnings);

@@ -122,11 +122,11 @@ Session::CommandResult Session::RunTransaction(const RawStatement& raw) {
   switch (command.kind) {
     case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_BEGIN:
     case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_START:
+      SetTransactionModes("transaction_", options);  // may throw: then no block was begun
       if (transaction_.in_block())
         Warn(sqlstate::kActiveSqlTransaction, "there is already a transaction in progress");
       else
         transaction_.BeginBlock();
-      SetTransactionModes("transaction_", options);
       return {command.kind == PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_BEGIN ? "BEGIN"
                                                                                : "START TRANSACTION",
               std::nullopt};

@@ -76,7 +76,8 @@ std::string Session::RunFetch(const RawStatement& raw, std::span<const int16_t> 
   }
   if (count == 0 && skip == 0) Refuse("{} 0 is not supported", command.ismove ? "MOVE" : "FETCH");
   // The cursor's own format, unless it's text and the protocol asks otherwise.
-  std::vector<int16_t> used = portal->formats.empty()
+  bool own = !portal->formats.empty() || portal->running->plan().pass_through;
+  std::vector<int16_t> used = !own
                                   ? std::vector<int16_t>(formats.begin(), formats.end())
                                   : portal->formats;
   CheckFormats(portal->running->plan().columns, used);

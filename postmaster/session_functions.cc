@@ -6,6 +6,7 @@
 
 #include "catalog/builtin.h"
 #include "common/bytes.h"
+#include "optimizer/evaluate.h"
 #include "parser/walk.h"
 #include "postmaster/child_process.h"
 #include "postmaster/settings.h"
@@ -35,22 +36,6 @@ std::string Timestamp(int64_t at) {
 }
 
 std::string Boolean(bool value) { return value ? "t" : "f"; }
-
-// Sets a request flag of the client backend (or any server process) with this pid, as a signal would.
-std::string Signal(const Call& call, std::atomic<uint32_t> ProcSlot::*flag) {
-  int32_t pid = atoi(call.args[0]->c_str());
-  const ProcessTable& table = shared_memory->processes;
-  for (ProcNumber n = kPostmasterProc + 1; n < table.count; n++) {
-    ProcSlot& slot = table.slots[n];
-    if (slot.kind.load() == ProcessKind::kUnused || slot.pid.load() != pid) continue;
-    // The io worker serves everybody: it is stopped with the server, not by a client.
-    if (slot.kind.load() == ProcessKind::kIoWorker) return Boolean(false);
-    (slot.*flag).store(1, std::memory_order_relaxed);
-    SetLatch(&slot.latch);
-    return Boolean(true);
-  }
-  return Boolean(false);
-}
 
 std::vector<std::string> RealSchemas(const Call& call, bool implicit) {
   std::vector<std::string> schemas;
@@ -100,22 +85,6 @@ std::optional<std::string> SetConfig(const Call& call) {
   else call.context.settings->Reset(*call.args[0], local);
   return call.context.settings->Show(*call.args[0]);
 }
-std::optional<std::string> Sleep(const Call& call) {
-  int64_t until_us = MonotonicUs() + static_cast<int64_t>(std::stod(*call.args[0]) * 1e6);
-  for (;;) {
-    ResetLatch(&my_proc->latch);
-    CheckForInterrupts();
-    int64_t left_us = until_us - MonotonicUs();
-    if (left_us <= 0) return "";
-    if (statement_deadline_us != 0)
-      left_us = std::min(left_us, std::max<int64_t>(0, statement_deadline_us - MonotonicUs()));
-    pollfd client{client_socket, POLLRDHUP, 0};
-    WaitLatch(&my_proc->latch, {&client, client_socket >= 0 ? size_t{1} : 0},
-              static_cast<int>(std::min<int64_t>(left_us / 1000 + 1, 1'000'000)), WaitEvent::kPgSleep);
-    if (client.revents != 0)
-      Throw(sqlstate::kConnectionFailure, "connection to client lost");
-  }
-}
 std::optional<std::string> ClientAddress(const Call&) {
   if (my_proc->client_addr[0] == 0) return std::nullopt;
   return my_proc->client_addr;
@@ -148,13 +117,8 @@ constexpr Entry kFunctions[] = {
     {2077, false, true, CurrentSetting},
     {3294, false, true, CurrentSetting},
     {2078, true, false, SetConfig},
-    {2096, true, true,
-     [](const Call& c) { return std::optional(Signal(c, &ProcSlot::terminate_requested)); }},
-    {2171, true, true,
-     [](const Call& c) { return std::optional(Signal(c, &ProcSlot::cancel_requested)); }},
     {2621, true, true,
      [](const Call&) { return std::optional(Boolean(kill(getppid(), SIGHUP) == 0)); }},
-    {2626, true, true, Sleep},
     {3810, false, true, [](const Call&) { return std::optional(Boolean(false)); }},
     {2196, false, false, ClientAddress},
     {2197, false, false, ClientPort},
@@ -202,10 +166,11 @@ class Folder {
     Call call{*context_, {}};
     bool null = false;
     for (const Expr* arg : expr->args) {
-      while (arg->kind == ExprKind::kRelabel) arg = arg->args[0];
-      if (arg->kind != ExprKind::kConst) return;
-      call.args.push_back(ConstantText(*arg));
-      null |= arg->is_null && entry->strict;
+      EvaluationInput input{&session_settings_, context_->arena, {}, {}};
+      auto value = EvaluateExpr(*arg, input);
+      if (!value) return;  // not a constant: the planner refuses the call by name
+      call.args.push_back(TextOf(arg->type, *value));
+      null |= value->is_null && entry->strict;
     }
     std::optional<std::string> value;
     if (!null) value = entry->run(call);
@@ -235,10 +200,10 @@ class Folder {
     MakeConstant(expr, value);
   }
 
-  std::optional<std::string> ConstantText(const Expr& constant) const {
-    if (constant.is_null) return std::nullopt;
-    if (!HasBinaryCodec(constant.type)) return std::string(constant.value);
-    Column column = MakeConstantColumn(constant.type, constant.value, false, context_->arena);
+  std::optional<std::string> TextOf(Oid type, const Value& value) const {
+    if (value.is_null) return std::nullopt;
+    if (!HasBinaryCodec(type)) return std::string(value.bytes);
+    Column column = MakeConstantColumn(type, value.bytes, false, context_->arena);
     std::string text;
     AppendText(column, 0, session_settings_, &text);
     return text;

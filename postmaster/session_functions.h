@@ -1,6 +1,6 @@
-// Functions whose answer is the session's or the server's, not the data's: pg_backend_pid(),
-// current_setting(), pg_cancel_backend(), version(). They are evaluated once a statement, before it is
-// planned, and stand in the query as constants.
+// Functions whose answer is the session's or the server's, not the data's. pg_backend_pid(), current_setting(),
+// version() and their like are evaluated once a statement, before it is planned, and stand in the query as
+// constants. Those that act for each row (pg_terminate_backend, pg_sleep) are kernels, see server_kernels.h.
 #pragma once
 
 #include <string>

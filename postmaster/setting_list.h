@@ -82,7 +82,7 @@
   X("default_transaction_isolation", kEnum, kUser, "", "read committed", 0, 0,                        \
     "serializable|repeatable read|read committed|read uncommitted", false, "Statements",              \
     "Isolation level of new transactions.")                                                           \
-  X("default_transaction_read_only", kBool, kUser, "", "off", 0, 0, "", false, "Statements",          \
+  X("default_transaction_read_only", kBool, kUser, "", "off", 0, 0, "", true, "Statements",          \
     "Whether new transactions are read-only.")                                                        \
   X("default_transaction_deferrable", kBool, kUser, "", "off", 0, 0, "", false, "Statements",         \
     "Whether new transactions are deferrable.")                                                       \

@@ -21,13 +21,12 @@ std::string_view TransactionName(const PgQuery__TransactionStmt& statement) {
   }
 }
 
-// "CreateForeignTableStmt" → "CREATE FOREIGN TABLE".
+// "create_foreign_table_stmt" → "CREATE FOREIGN TABLE".
 std::string NameFromNode(std::string_view node) {
-  if (node.ends_with("Stmt")) node.remove_suffix(4);
+  if (node.ends_with("_stmt")) node.remove_suffix(5);
   std::string name;
   for (char c : node) {
     if (c == '_') c = ' ';
-    if (isupper(static_cast<unsigned char>(c)) && !name.empty() && name.back() != ' ') name += ' ';
     name += static_cast<char>(toupper(static_cast<unsigned char>(c)));
   }
   return name;

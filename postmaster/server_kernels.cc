@@ -1,0 +1,68 @@
+#include "postmaster/server_kernels.h"
+
+#include "shm/shared_memory.h"
+#include "types/kernel_registry.h"
+
+namespace sluice {
+namespace {
+
+// Sets a request flag of the process, as a signal would. False: there is no such process.
+bool Ask(int32_t pid, std::atomic<uint32_t> ProcSlot::*flag) {
+  const ProcessTable& table = shared_memory->processes;
+  for (ProcNumber n = kPostmasterProc + 1; n < table.count; n++) {
+    ProcSlot& slot = table.slots[n];
+    ProcessKind kind = slot.kind.load();
+    if (kind == ProcessKind::kUnused || pid == 0 || slot.pid.load() != pid) continue;
+    // The io worker serves everybody: it is stopped with the server, not by a client.
+    if (kind == ProcessKind::kIoWorker) return false;
+    (slot.*flag).store(1, std::memory_order_relaxed);
+    SetLatch(&slot.latch);
+    return true;
+  }
+  return false;
+}
+
+void AskEach(const KernelCall& call, std::atomic<uint32_t> ProcSlot::*flag) {
+  ForEachRow(call, [&](size_t i) {
+    call.out->Data<uint8_t>()[i] = Ask(call.args[0]->At<int32_t>(i), flag);
+  });
+}
+
+void CancelBackends(const KernelCall& call) { AskEach(call, &ProcSlot::cancel_requested); }
+void TerminateBackends(const KernelCall& call) { AskEach(call, &ProcSlot::terminate_requested); }
+
+void SleepSeconds(double seconds) {
+  constexpr int kStepMs = 1000;  // the client's end and a timeout are looked at this often
+  int64_t until_us = MonotonicUs() + static_cast<int64_t>(seconds * 1e6);
+  for (;;) {
+    ResetLatch(&my_proc->latch);
+    CheckForInterrupts();
+    int64_t left_us = until_us - MonotonicUs();
+    if (left_us <= 0) return;
+    if (statement_deadline_us != 0)
+      left_us = std::min(left_us, std::max<int64_t>(0, statement_deadline_us - MonotonicUs()));
+    pollfd client{client_socket, POLLRDHUP, 0};
+    WaitLatch(&my_proc->latch, {&client, client_socket >= 0 ? size_t{1} : 0},
+              static_cast<int>(std::min<int64_t>(left_us / 1000 + 1, kStepMs)), WaitEvent::kPgSleep);
+    if (client.revents != 0) Throw(sqlstate::kConnectionFailure, "connection to client lost");
+  }
+}
+
+void Sleep(const KernelCall& call) {
+  ForEachRow(call, [&](size_t i) {
+    SleepSeconds(call.args[0]->At<double>(i));
+    call.out->Data<std::string_view>()[i] = {};
+  });
+}
+
+constexpr Kernel kKernels[] = {
+    {2171, "pg_cancel_backend", true, CancelBackends},
+    {2096, "pg_terminate_backend", true, TerminateBackends},
+    {2626, "pg_sleep", true, Sleep},
+};
+
+}  // namespace
+
+void RegisterServerKernels() { RegisterKernels(kKernels); }
+
+}  // namespace sluice
