@@ -244,6 +244,7 @@ void Session::RefreshCatalog() {
   uint64_t generation = shared_memory->catalog_generation.load(std::memory_order_acquire);
   if (generation == catalog_seen_ && catalog_ != nullptr) return;
   catalog_ = store_->Load();
+  catalog_->RegisterObjects();
   catalog_seen_ = generation;
 }
 
