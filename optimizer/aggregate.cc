@@ -143,11 +143,9 @@ bool Planner::TryPartialOnShards(const Select& select, const Piece& base,
     column->args = scratch_.CopyArray(args);
     if (!CanAggregate(*column)) return false;
   }
-  Local input = MakeScans(select, remote, false);
   double groups_each = GroupCount(select, groups, base.rows);
-  for (const sluice::Plan* child : input.plan->children)
-    const_cast<sluice::Plan*>(child)->rows = std::min(child->rows, groups_each);
-  input.plan->rows = std::min(input.plan->rows, groups_each * static_cast<double>(base.shards.size()));
+  remote.rows_each = groups_each;
+  Local input = MakeScans(select, remote, false);
   Local combined = AggregateLocally(std::move(input), groups, combines);
   combined = Project(std::move(combined), results);
   // From here on the columns are what the query asked for.
@@ -179,6 +177,7 @@ bool Planner::TryDistinctOnShards(const Select& select, const Piece& base,
     return false;
   for (const Expr* target : remote.targets)
     if (!CanGroupBy(target->type, target->collation)) return false;
+  remote.rows_each = GroupCount(select, remote.targets, base.rows);
   Local input = MakeScans(select, remote, false);
   *out = AggregateLocally(std::move(input), groups, aggregates);
   return true;

@@ -124,8 +124,10 @@ void RequireEvaluable(const Expr& expr) {
 }
 
 bool CanGroupBy(Oid type, Oid collation) {
-  return HasBinaryCodec(type) && CanHash(type) && FindCompare(type) != nullptr &&
-         (collation == kInvalidOid || CanCollate(collation));
+  // Equal under a deterministic collation is equal bytes, whatever its order. A database's default is
+  // deterministic; of the others only those that are have a collator.
+  bool deterministic = collation == kInvalidOid || collation == kDefaultCollationOid || CanCollate(collation);
+  return HasBinaryCodec(type) && CanHash(type) && FindCompare(type) != nullptr && deterministic;
 }
 
 bool CanSortBy(const SortKey& key, Oid type) {

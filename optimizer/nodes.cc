@@ -174,7 +174,7 @@ Local Planner::MakeAppend(std::vector<Local> children) {
 Local Planner::Gather(Local input) {
   auto* node = NewNode<GatherPlan>(PlanKind::kGather);
   node->workers = settings_.max_parallel_workers_per_gather;
-  sluice::Plan* partial = MakePartial(input.plan);
+  sluice::Plan* partial = MakeFragment(input.plan);
   SetChildren(node, {partial});
   node->output = partial->output;
   node->rows = partial->rows;
@@ -185,7 +185,7 @@ Local Planner::GatherMerge(Local input, const std::vector<SortKey>& keys) {
   auto* node = NewNode<GatherMergePlan>(PlanKind::kGatherMerge);
   node->workers = settings_.max_parallel_workers_per_gather;
   node->keys = CopyKeys(keys);
-  sluice::Plan* partial = MakePartial(input.plan);
+  sluice::Plan* partial = MakeFragment(input.plan);
   SetChildren(node, {partial});
   node->output = partial->output;
   node->rows = partial->rows;
@@ -213,35 +213,43 @@ bool Planner::CanBePartial(const sluice::Plan& plan) const {
       const auto& join = static_cast<const HashJoinPlan&>(plan);
       // A full join's unmatched inner rows would need all participants' word.
       if (join.type == JoinType::kFull || join.type == JoinType::kRight || join.null_aware) return false;
-      return CanBePartial(*plan.children[0]) && CanBePartial(*plan.children[1]);
+      return CanBePartial(*plan.children[0]);
     }
     default: return false;
   }
 }
 
+// Makes every participant of the Gather above run a share of `plan`. What cannot be divided itself (a stream, a
+// grouped subquery) comes in through an Append of one, whose rows the participants divide.
 sluice::Plan* Planner::MakePartial(sluice::Plan* plan) {
   auto child = [&](size_t i) { return MakePartial(const_cast<sluice::Plan*>(plan->children[i])); };
-  switch (plan->kind) {
-    case PlanKind::kAppend: static_cast<AppendPlan*>(plan)->parallel = true; break;
-    case PlanKind::kProject: case PlanKind::kFilter: case PlanKind::kSort: case PlanKind::kAggregate:
-      SetChildren(plan, {child(0)});
-      break;
-    case PlanKind::kHashJoin:
-      SetChildren(plan, {child(0), child(1)});
-      static_cast<HashJoinPlan*>(plan)->shared_build = true;
-      break;
-    default: {
-      // One stream: an Append of one, whose rows the participants divide.
-      auto* append = NewNode<AppendPlan>(PlanKind::kAppend);
-      append->claim_whole = settings_.claim_whole;
-      append->parallel = true;
-      append->partial = true;
-      append->rows = plan->rows;
-      append->output = plan->output;
-      SetChildren(append, {plan});
-      return append;
-    }
+  bool divisible = CanBePartial(*plan) && plan->kind != PlanKind::kForeignScan;
+  if (!divisible) {
+    auto* append = NewNode<AppendPlan>(PlanKind::kAppend);
+    append->claim_whole = settings_.claim_whole;
+    append->parallel = true;
+    append->partial = true;
+    append->rows = plan->rows;
+    append->output = plan->output;
+    SetChildren(append, {plan});
+    return append;
   }
+  if (plan->kind == PlanKind::kAppend) {
+    static_cast<AppendPlan*>(plan)->parallel = true;
+  } else if (plan->kind == PlanKind::kHashJoin) {
+    SetChildren(plan, {child(0), child(1)});
+    static_cast<HashJoinPlan*>(plan)->shared_build = true;
+  } else {
+    SetChildren(plan, {child(0)});
+  }
+  plan->partial = true;
+  return plan;
+}
+
+// The top of a Gather's fragment: a partial aggregate or sort, over what is divided.
+sluice::Plan* Planner::MakeFragment(sluice::Plan* plan) {
+  if (plan->kind != PlanKind::kAggregate && plan->kind != PlanKind::kSort) return MakePartial(plan);
+  SetChildren(plan, {MakePartial(const_cast<sluice::Plan*>(plan->children[0]))});
   plan->partial = true;
   return plan;
 }

@@ -86,6 +86,7 @@ struct RemoteSelect {
   bool distinct = false;
   std::vector<SortKey> order_by;  // target: index into targets
   std::optional<int64_t> limit;
+  std::optional<double> rows_each;  // estimate, where it isn't the piece's rows
   bool divisible = false;         // rows of one shard may come as several streams
 };
 
@@ -227,6 +228,7 @@ class Planner {
   // Whether every participant of a Gather can run a share of `plan`; MakePartial makes it so.
   bool CanBePartial(const sluice::Plan& plan) const;
   sluice::Plan* MakePartial(sluice::Plan* plan);
+  sluice::Plan* MakeFragment(sluice::Plan* plan);
   bool WorthWorkers(const sluice::Plan& plan) const;
   double ScannedRows(const sluice::Plan& plan) const;
 

@@ -150,6 +150,7 @@ Local Planner::MakeScans(const Select& select, const RemoteSelect& remote, bool 
   if (asked.targets.empty()) asked.targets.push_back(MakeInt4(1, &scratch_));
   std::vector<const sluice::Plan*> scans;
   double rows_each = std::max(1.0, piece.rows / std::max<size_t>(1, piece.shards.size()));
+  if (remote.rows_each) rows_each = std::min(rows_each, *remote.rows_each);
   if (remote.limit) rows_each = std::min(rows_each, static_cast<double>(*remote.limit));
   for (const Shard& shard : piece.shards) {
     const auto& leaves = *shard.LeavesOf(shard.leaves[0].first);

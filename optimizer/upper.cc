@@ -229,6 +229,8 @@ Local Planner::PlanRemoteRows(const Select& select, RemoteSelect remote, bool) {
   if (deduplicate && !push_limit) push_sort = false;
   if (push_sort) remote.order_by = remote_keys;
   if (push_limit) remote.limit = *bound;
+  if (remote.grouped) remote.rows_each = GroupCount(select, remote.group_by, remote.piece->rows);
+  else if (remote.distinct) remote.rows_each = GroupCount(select, remote.targets, remote.piece->rows);
   remote.divisible = !remote.grouped && !remote.distinct && !push_sort && !push_limit;
   bool sorted = push_sort && !deduplicate;
   Local input = MakeScans(select, remote, sorted);
