@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kStateBlockBytes = 128 * 1024;
+constexpr size_t kStateBlockBytes = 32 * 1024;
 
 std::vector<Oid> EvaluatedTypes(const AggregatePlan& plan) {
   std::vector<Oid> types;

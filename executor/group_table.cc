@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kSlotsMin = 1024;
 constexpr size_t kPrefetchRows = 16;
-constexpr size_t kArenaBlockBytes = 256 * 1024;
+constexpr size_t kArenaBlockBytes = 32 * 1024;
 
 // At most half full with `count` keys.
 size_t SlotsFor(size_t count) { return std::max(kSlotsMin, std::bit_ceil(count * 2)); }

@@ -27,14 +27,14 @@ class KeyEquality {
     if (stored_null != keys.IsNull(row)) return false;
     if (stored_null) return true;
     const char* slot = layout_->Slot(stored, column);
-    bool same;
+    bool same = false;
     switch (compare_[column]) {
       case Compare::kFour: same = SameRaw<4>(slot, keys, row); break;
       case Compare::kEight: same = SameRaw<8>(slot, keys, row); break;
       case Compare::kView:
         same = *reinterpret_cast<const std::string_view*>(slot) == keys.At<std::string_view>(row);
         break;
-      case Compare::kOther: same = false; break;
+      case Compare::kOther: break;
     }
     return same || (check_slowly_[column] && EqualSlow(stored, column, keys, row));
   }

@@ -54,7 +54,7 @@ size_t RowDecoder::Note(const char** at, const char* end, size_t rows_max) {
       if (message_end - field < 4) Malformed("field out of bounds");
       auto bytes = LoadBig<int32_t>(field);
       field += 4;
-      if (bytes > message_end - field) Malformed("field out of bounds");
+      if (bytes > message_end - field || bytes < -1) Malformed("field out of bounds");
       values_[column * kBlockRows + row] = field;
       lengths_[column * kBlockRows + row] = bytes;
       if (bytes > 0) field += bytes;

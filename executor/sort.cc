@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kArenaBlockBytes = 256 * 1024;
+constexpr size_t kArenaBlockBytes = 32 * 1024;
 constexpr size_t kMergeBufferBytes = 256 * 1024;  // of each run
 constexpr size_t kMergeRunsMin = 4, kMergeRunsMax = 64;
 constexpr size_t kRowsReadAhead = 256;
