@@ -215,6 +215,8 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
   if (raw->node_case != PG_QUERY__NODE__NODE_FUNC_CALL)
     RefuseAt(p, -1, "this kind of function in FROM");
 
+  if (raw->func_call->n_args > 1 && RawString(raw->func_call->funcname[raw->func_call->n_funcname - 1]) == "unnest")
+    RefuseAt(p, p.Location(raw->func_call->location), "unnest of several arrays");
   QueryRel rel{};
   rel.kind = RelKind::kFunction;
   rel.ordinality = range.ordinality;

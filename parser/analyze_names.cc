@@ -163,6 +163,15 @@ NearestColumns FindNearest(ParseState& p, std::string_view qualifier, std::strin
 
 bool IsStar(const RawNode* node) { return node->node_case == PG_QUERY__NODE__NODE_A_STAR; }
 
+std::string SpelledName(const PgQuery__ColumnRef& ref) {
+  std::string spelled;
+  for (size_t i = 0; i < ref.n_fields; i++) {
+    if (i > 0) spelled += '.';
+    spelled += IsStar(ref.fields[i]) ? "*" : std::string(RawString(ref.fields[i]));
+  }
+  return spelled;
+}
+
 struct Qualifier {
   std::string_view schema, relation;
 };
@@ -173,19 +182,13 @@ Qualifier SplitQualifier(ParseState& p, const PgQuery__ColumnRef& ref, int locat
   if (count == 1) return {{}, RawString(ref.fields[0])};
   if (count == 2) return {RawString(ref.fields[0]), RawString(ref.fields[1])};
   if (count == 3) {
-    if (RawString(ref.fields[0]) != p.a.context.database) {
-      std::string spelled;
-      for (size_t i = 0; i < ref.n_fields; i++) {
-        if (i > 0) spelled += '.';
-        spelled += IsStar(ref.fields[i]) ? "*" : std::string(RawString(ref.fields[i]));
-      }
+    if (RawString(ref.fields[0]) != p.a.context.database)
       ThrowAt(p, location, sqlstate::kFeatureNotSupported,
-              "cross-database references are not implemented: {}", spelled);
-    }
+              "cross-database references are not implemented: {}", SpelledName(ref));
     return {RawString(ref.fields[1]), RawString(ref.fields[2])};
   }
   ThrowAt(p, location, sqlstate::kSyntaxError,
-          "improper qualified name (too many dotted names)");
+          "improper qualified name (too many dotted names): {}", SpelledName(ref));
 }
 
 }  // namespace

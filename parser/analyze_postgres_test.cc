@@ -5,6 +5,7 @@
 #include "common/arena.h"
 #include "parser/analyze.h"
 #include "parser/postgres_for_test.h"
+#include "parser/statements_for_test.h"
 #include "types/kernel.h"
 
 namespace sluice {
@@ -20,10 +21,6 @@ CREATE TABLE "Odd Name" ("Col" int, "select" text);
 CREATE VIEW tv AS SELECT id, a + 1 AS a1, s || 'x' AS sx FROM t WHERE a > 0;
 CREATE VIEW tvv (k, total) AS SELECT a1, count(*) FROM tv GROUP BY a1;
 )";
-
-struct Outcome {
-  std::string text;
-};
 
 std::string Describe(PGconn* connection, const std::string& sql) {
   PGresult* prepared = PQprepare(connection, "", sql.c_str(), 0, nullptr);
@@ -526,6 +523,8 @@ SELECT percentile_cont(0.5) FROM t
 SELECT max(a, b) FROM t
 )");
 }
+
+TEST_F(AnalyzeLikePostgres, AllSorts) { Compare(kAssortedStatements); }
 
 TEST_F(AnalyzeLikePostgres, SyntaxErrors) {
   Compare(R"(

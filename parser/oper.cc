@@ -51,8 +51,12 @@ const OperatorInfo* FindBinaryExact(std::string_view name, Oid left, Oid right) 
 
 std::string_view OperatorName(ParseState& p, RawNode** names, size_t count, int location) {
   if (count == 0) return {};
-  if (count > 1 && (count > 2 || RawString(names[0]) != "pg_catalog"))
+  if (count > 1 && (count > 2 || RawString(names[0]) != "pg_catalog")) {
+    if (!p.a.context.catalog->HasSchema(RawString(names[0])))
+      ThrowAt(p, location, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist",
+              RawString(names[0]));
     RefuseAt(p, location, "operators of schema \"{}\"", RawString(names[0]));
+  }
   return RawString(names[count - 1]);
 }
 

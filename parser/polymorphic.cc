@@ -126,6 +126,13 @@ bool BindRange(Oid type, Oid RangeFamily::*member, const char* declared, Binding
     b->detail = fmt::format("{} versus {}", TypeText(type), TypeText(b->element));
     return false;
   }
+  if ((b->range != kInvalidOid && b->range != family->range) ||
+      (b->multirange != kInvalidOid && b->multirange != family->multirange)) {
+    b->problem = fmt::format("argument declared {} is not consistent with argument declared {}",
+                             "anymultirange", "anyrange");
+    b->detail = fmt::format("{} versus {}", TypeText(b->multirange), TypeText(b->range));
+    return false;
+  }
   b->element = family->element;
   b->range = family->range;
   b->multirange = family->multirange;
