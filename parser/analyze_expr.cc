@@ -26,6 +26,10 @@ Expr* TransformParam(ParseState& p, const PgQuery__ParamRef& ref) {
 }
 
 Expr* TransformTypeCast(ParseState& p, const PgQuery__TypeCast& cast) {
+  // libpg_query's grammar takes `date $1` like `date '…'`; Postgres's does not.
+  if (cast.location < 0 && cast.arg->node_case == PG_QUERY__NODE__NODE_PARAM_REF)
+    ThrowAt(p, p.Location(cast.arg->param_ref->location), sqlstate::kSyntaxError,
+            "syntax error at or near \"${}\"", cast.arg->param_ref->number);
   TypeSpec target = ResolveTypeName(p, *cast.type_name);
   const TypeInfo* info = FindType(target.type);
   Expr* arg;

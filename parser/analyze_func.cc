@@ -158,6 +158,11 @@ Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call) {
   std::string_view schema = call.n_funcname > 1 ? RawString(call.funcname[0]) : std::string_view();
   std::string spelled = schema.empty() ? std::string(name) : fmt::format("{}.{}", schema, name);
   std::vector<Expr*> args = TransformList(p, call.args, call.n_args);
+  // Another leniency of libpg_query's grammar: extract($1 FROM x).
+  if (call.funcformat == PG_QUERY__COERCION_FORM__COERCE_SQL_SYNTAX && name == "extract" &&
+      call.args[0]->node_case == PG_QUERY__NODE__NODE_PARAM_REF)
+    ThrowAt(p, p.Location(call.args[0]->param_ref->location), sqlstate::kSyntaxError,
+            "syntax error at or near \"${}\"", call.args[0]->param_ref->number);
   if (call.agg_within_group) RefuseAt(p, location, "WITHIN GROUP");
   if (call.n_funcname > 2) RefuseAt(p, location, "function names of more than two parts");
   if (!schema.empty() && schema != "pg_catalog") {

@@ -537,6 +537,10 @@ SELECT é FROM t WHERE a = = 1
 SELECT 'é', nope FROM t
 SELECT * FROM (SELECT 1)
 SELECT a b c FROM t
+SELECT date $1
+SELECT extract($1 FROM d) FROM t
+SELECT a FROM t LIMIT 1, 2
+SELECT * FROM (VALUES (1))
 )");
 }
 

@@ -12,6 +12,7 @@ namespace {
 // The grammar reports only a text; nearly all are syntax errors, and these are not.
 SqlState StateOfGrammarError(std::string_view message) {
   auto has = [&](std::string_view part) { return message.find(part) != std::string_view::npos; };
+  if (has("LIMIT #,#")) return sqlstate::kSyntaxError;
   if (has("not yet implemented") || has("not supported") || has("is not implemented") ||
       has("unsafe use of string constant with Unicode escapes"))
     return sqlstate::kFeatureNotSupported;
@@ -30,6 +31,8 @@ SqlState StateOfGrammarError(std::string_view message) {
   // The grammar's hints do not come through.
   if (e.message == "subquery in FROM must have an alias")
     e.hint = "For example, FROM (SELECT ...) [AS] foo.";
+  if (e.message == "LIMIT #,# syntax is not supported")
+    e.hint = "Use separate LIMIT and OFFSET clauses.";
   if (e.message == "VALUES in FROM must have an alias")
     e.hint = "For example, FROM (VALUES ...) [AS] foo.";
   throw QueryError(std::move(e));
