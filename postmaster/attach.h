@@ -1,4 +1,4 @@
-// CALL sluice.attach_table, detach_table and analyze: see docs in postmaster/README.md.
+// CALL sluice.attach_table, detach_table and analyze.
 //
 //   attach_table(name, schema => 'public', servers => all, partition_column => …, expression => …, rule => …)
 //     rule 'hash': Postgres's hash partitioning of `partition_column`, one remainder a server, in the servers' order

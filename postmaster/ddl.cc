@@ -31,10 +31,11 @@ PgQuery__ObjectType RenamedObject(const PgQuery__RenameStmt& rename) {
   return part ? rename.relation_type : rename.rename_type;
 }
 
-// Privileges are nobody's here yet: everyone may do everything. Saying yes to REVOKE would be a lie.
+// Privileges are nobody's here yet: everyone may do everything. Dumps of existing set-ups grant and revoke, so
+// that it is no error.
 void Grant(Ddl& ddl, const PgQuery__GrantStmt& grant) {
-  if (!grant.is_grant) Refuse("REVOKE is not supported: privileges are not enforced");
-  ddl.Warning(MakeError(sqlstate::kWarning, "GRANT has no effect: privileges are not enforced"));
+  ddl.Warning(MakeError(sqlstate::kWarning, "{} has no effect: privileges are not enforced",
+                        grant.is_grant ? "GRANT" : "REVOKE"));
 }
 
 // Runs the command and returns its tag; nullopt: not one of ours.
@@ -95,7 +96,7 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
     case PG_QUERY__NODE__NODE_COMMENT_STMT: return "COMMENT";  // accepted, not kept
     case PG_QUERY__NODE__NODE_GRANT_STMT:
       Grant(ddl, *node.grant_stmt);
-      return "GRANT";
+      return node.grant_stmt->is_grant ? "GRANT" : "REVOKE";
     case PG_QUERY__NODE__NODE_CALL_STMT:
       if (!Call(ddl, *node.call_stmt)) return std::nullopt;
       return "CALL";

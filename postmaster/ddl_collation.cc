@@ -28,35 +28,22 @@ void StoreCollation(Ddl& ddl, Server* server, const RemoteRow& row) {
   ddl.changed = true;
 }
 
-// The one default collation of all servers; one that no host has, where they differ.
-void SetDefaultCollation(Ddl& ddl) {
-  const Server* first = nullptr;
-  const Server* other = nullptr;
-  for (const auto& [oid, server] : ddl.catalog.servers) {
-    if (server.collation.empty()) continue;
-    if (first == nullptr) first = &server;
-    else if (server.collation != first->collation && other == nullptr) other = &server;
-  }
-  if (first == nullptr) return;
-  CatalogCollation collation{kDefaultCollationOid, "pg_catalog", "default", 'c', "", "", true};
-  if (other == nullptr) {
-    SplitCollation(first->collation, &collation.provider, &collation.locale, &collation.version);
-  } else {
-    collation.locale =
-        fmt::format("(differs between servers {} and {})", first->name, other->name).substr(0, 60);
-    ddl.Warning(MakeError(sqlstate::kCollationMismatch,
-                          "servers \"{}\" and \"{}\" have different default collations", first->name,
-                          other->name)
-                    .Detail(fmt::format("\"{}\" and \"{}\" (provider, locale, version).",
-                                        first->collation, other->collation))
-                    .Hint("Text under the default collation cannot be ordered over these servers."));
-  }
-  CatalogCollation& known = ddl.catalog.collations[kDefaultCollationOid];
-  if (known.locale == collation.locale && known.provider == collation.provider &&
-      known.version == collation.version)
-    return;
-  known = std::move(collation);
-  ddl.changed = true;
+// Servers whose tables' text order would be merged here.
+std::set<Oid> ServersInUse(const Ddl& ddl) {
+  std::set<Oid> used;
+  for (const auto& [oid, relation] : ddl.catalog.relations)
+    if (relation.server != kInvalidOid &&
+        ddl.catalog.servers.at(relation.server).wrapper == kPostgresWrapper)
+      used.insert(relation.server);
+  return used;
+}
+
+void WarnOfDifference(const Ddl& ddl, const Server& a, const Server& b) {
+  ddl.Warning(MakeError(sqlstate::kCollationMismatch,
+                        "servers \"{}\" and \"{}\" have different default collations", a.name, b.name)
+                  .Detail(fmt::format("\"{}\" and \"{}\" (provider, locale, version).", a.collation,
+                                      b.collation))
+                  .Hint("Text under the default collation cannot be ordered over these servers."));
 }
 
 // A server that did not answer is not asked by each of a script's CREATE FOREIGN TABLEs again.
@@ -66,6 +53,35 @@ std::set<Oid>& Unreachable() {
 }
 
 }  // namespace
+
+// Where servers differ, or one was not asked yet, the locale is one that no host has: ordering by it is refused.
+void SetDefaultCollation(Ddl& ddl) {
+  CatalogCollation collation{kDefaultCollationOid, "pg_catalog", "default", 'c', "", "", true};
+  const Server* first = nullptr;
+  for (Oid oid : ServersInUse(ddl)) {
+    const Server& server = ddl.catalog.servers.at(oid);
+    if (server.collation.empty()) {
+      collation.locale = fmt::format("(unknown on server {})", server.name);
+    } else if (first == nullptr) {
+      first = &server;
+    } else if (server.collation != first->collation) {
+      collation.locale = fmt::format("(differs between servers {} and {})", first->name, server.name);
+      WarnOfDifference(ddl, *first, server);
+      break;
+    }
+  }
+  if (first == nullptr && collation.locale.empty()) return;  // no server in use: as it was
+  if (collation.locale.empty())
+    SplitCollation(first->collation, &collation.provider, &collation.locale, &collation.version);
+  else
+    collation.locale.resize(std::min<size_t>(collation.locale.size(), 60));  // CollationInfo::locale
+  CatalogCollation& known = ddl.catalog.collations[kDefaultCollationOid];
+  if (known.locale == collation.locale && known.provider == collation.provider &&
+      known.version == collation.version)
+    return;
+  known = std::move(collation);
+  ddl.changed = true;
+}
 
 Oid ImportCollation(Ddl& ddl, const RemoteCollation& as_reported) {
   RemoteCollation remote = as_reported;
@@ -143,7 +159,6 @@ void ReadDefaultCollations(Ddl& ddl, std::span<const Oid> servers, bool required
     if (!required && (!server.collation.empty() || Unreachable().contains(oid))) continue;
     queries.push_back({oid, kDefaultCollationSql});
   }
-  if (queries.empty()) return;
   try {
     std::vector<RemoteRows> results = ddl.Remote(queries);
     for (size_t i = 0; i < queries.size(); i++)

@@ -109,6 +109,7 @@ void Remove(Ddl& ddl, const DropSet& set) {
     }
   }
   ddl.changed = true;
+  SetDefaultCollation(ddl);
 }
 
 struct KindWord {

@@ -94,6 +94,8 @@ Oid ResolveCollation(Ddl& ddl, const PgQuery__CollateClause& clause, Oid server)
 // ReadCollation takes from six columns of a row.
 std::string RemoteCollationColumns(std::string_view alias);
 RemoteCollation ReadCollation(const RemoteRow& row, size_t first);
+// The default collation by what is known of the servers that have tables.
+void SetDefaultCollation(Ddl& ddl);
 // Reads the databases' default collations of servers that were not asked yet; a difference between servers is a warning,
 // and order by it is refused from then on. `required`: failure to reach a server is an error, else nothing.
 void ReadDefaultCollations(Ddl& ddl, std::span<const Oid> servers, bool required);

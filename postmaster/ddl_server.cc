@@ -43,8 +43,12 @@ void AlterServer(Ddl& ddl, const PgQuery__AlterForeignServerStmt& alter) {
   ChangeOptions(ddl, alter.options, alter.n_options, &server.options);
   CheckOptions(server.wrapper, OptionContext::kServer, server.options);
   if (alter.has_version) server.version = Text(alter.version);
-  server.collation.clear();  // it may be another database now
   ddl.changed = true;
+  if (alter.n_options == 0) return;
+  server.collation.clear();  // it may be another database now
+  Oid oid = server.oid;
+  for (const auto& [relation_oid, relation] : ddl.catalog.relations)
+    if (relation.server == oid) return ReadDefaultCollations(ddl, std::span(&oid, 1), false);
 }
 
 void CreateMapping(Ddl& ddl, const PgQuery__CreateUserMappingStmt& create) {
