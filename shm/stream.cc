@@ -82,7 +82,9 @@ void OpenStreams(StreamGroup* group) {
 void CloseStreams(StreamGroup* group) {
   if (group->state.load(std::memory_order_relaxed) == GroupState::kNew) return;
   HoldInterrupts hold;
-  if (group->close_wanted.exchange(1, std::memory_order_acq_rel) == 0)
+  // Where all streams have ended the io worker may have let go by itself: no need to ask.
+  bool closed_already = group->state.load(std::memory_order_acquire) == GroupState::kClosed;
+  if (!closed_already && group->close_wanted.exchange(1, std::memory_order_acq_rel) == 0)
     SubmitRequest({RequestKind::kClose, group, 0, 0});
   for (;;) {
     ResetLatch(&my_proc->latch);

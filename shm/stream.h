@@ -7,6 +7,8 @@
 //   backend ──SubmitRequest(kOpen, group)──► io worker ──slices──► ReadyQueue ──► any participant
 //   backend ──SubmitRequest(kClose, group)─► io worker: cancels what still runs, lets go of every chunk
 //             and pointer of the group, then stores kClosed and sets the backend's latch.
+// Once all streams have ended the io worker may store kClosed unasked; it ignores a kClose for a group that it
+// does not know (any more).
 // The arena may be freed only when `group->state` is kClosed (release by the io worker, acquire here).
 #pragma once
 
