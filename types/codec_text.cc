@@ -53,9 +53,7 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
     case kByteaOid: return AppendBytea(from.At<std::string_view>(row), settings.bytea_escape, out);
     case kJsonbOid: *out += from.At<std::string_view>(row).substr(1); return;
     case kCharOid: {
-      char c = from.At<std::string_view>(row)[0];
-      if (c != 0) out->push_back(c);
-      return;
+      return AppendCharText(from.At<std::string_view>(row)[0], out);
     }
     default: break;
   }
@@ -98,7 +96,10 @@ std::string_view ParseText(Oid type, int32_t typmod, std::string_view text, cons
       return NumericToWire(value, arena);
     }
     case kByteaOid: return arena->CopyString(ParseBytea(text));
-    case kCharOid: return text.empty() ? std::string_view("\0", 1) : arena->CopyString(text.substr(0, 1));
+    case kCharOid: {
+      char c = ParseChar(text);
+      return arena->CopyString({&c, 1});
+    }
     case kNameOid: return arena->CopyString(Utf8Clip(text, 63));
     case kVarcharOid: return CoerceVarchar(arena->CopyString(text), typmod, false);
     case kBpcharOid: return CoerceBpchar(arena->CopyString(text), typmod, false, arena);

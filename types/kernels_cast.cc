@@ -121,8 +121,19 @@ struct IntToChar {
     return CopyResult(call, View(&c, 1));
   }
 };
-struct CharToText { View operator()(View c) const { return c[0] == 0 ? View() : c.substr(0, 1); } };
-struct TextToChar { View operator()(View text) const { return text.empty() ? View("\0", 1) : text.substr(0, 1); } };
+struct CharToText {
+  View operator()(const KernelCall& call, View c) const {
+    std::string text;
+    AppendCharText(c[0], &text);
+    return CopyResult(call, text);
+  }
+};
+struct TextToChar {
+  View operator()(const KernelCall& call, View text) const {
+    char c = ParseChar(text);
+    return CopyResult(call, View(&c, 1));
+  }
+};
 struct Same { View operator()(View text) const { return text; } };
 struct ToName { View operator()(View text) const { return Utf8Clip(text, 63); } };
 struct BpcharToName { View operator()(View text) const { return TrimBpchar(Utf8Clip(text, 63)); } };

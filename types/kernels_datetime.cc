@@ -72,8 +72,8 @@ struct StampMinusStamp {
     if (IsInfinite(a) || IsInfinite(b)) {
       Throw(sqlstate::kDatetimeFieldOverflow, "cannot subtract infinite timestamps");
     }
-    int64_t difference = 0;
-    if (__builtin_sub_overflow(a, b, &difference)) Throw(sqlstate::kDatetimeFieldOverflow, "interval out of range");
+    // Beyond 292,000 years Postgres 15 wraps around, and so do we.
+    auto difference = static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
     return JustifyHours({difference, 0, 0});
   }
 };
@@ -125,10 +125,23 @@ struct JustifyH { Interval operator()(const Interval& span) const { return Justi
 struct JustifyD { Interval operator()(const Interval& span) const { return JustifyDays(span); } };
 struct JustifyI { Interval operator()(const Interval& span) const { return JustifyAll(span); } };
 
-struct AgeOfStamps { Interval operator()(L a, L b) const { return TimestampAge(a, b); } };
+// age() takes infinity for the moment that its bits would be, as Postgres 15 does; -infinity is an error.
+int64_t AgeOperand(int64_t t) {
+  if (t == kTimestampMinusInfinity) Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
+  return t;
+}
+int64_t AgeOperand(int64_t t, const TimeZone& zone) {
+  int64_t offset = FieldsOf(AgeOperand(t), &zone).offset_seconds;
+  int64_t local = 0;
+  if (__builtin_add_overflow(t, offset * kMicrosPerSecond, &local)) {
+    Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
+  }
+  return local;
+}
+struct AgeOfStamps { Interval operator()(L a, L b) const { return TimestampAge(AgeOperand(a), AgeOperand(b)); } };
 struct AgeOfStamptzs {
   Interval operator()(const KernelCall& call, L a, L b) const {
-    return TimestampAge(TimestamptzToLocal(a, Zone(call)), TimestamptzToLocal(b, Zone(call)));
+    return TimestampAge(AgeOperand(a, Zone(call)), AgeOperand(b, Zone(call)));
   }
 };
 // Against the current date's midnight.
@@ -136,11 +149,11 @@ int64_t LocalMidnight(const KernelCall& call) {
   return DateToTimestamp(TimestampToDate(TimestamptzToLocal(call.context->settings->now, Zone(call))));
 }
 struct AgeOfStamp {
-  Interval operator()(const KernelCall& call, L a) const { return TimestampAge(LocalMidnight(call), a); }
+  Interval operator()(const KernelCall& call, L a) const { return TimestampAge(LocalMidnight(call), AgeOperand(a)); }
 };
 struct AgeOfStamptz {
   Interval operator()(const KernelCall& call, L a) const {
-    return TimestampAge(LocalMidnight(call), TimestamptzToLocal(a, Zone(call)));
+    return TimestampAge(LocalMidnight(call), AgeOperand(a, Zone(call)));
   }
 };
 
@@ -155,11 +168,11 @@ int64_t MakeDay(int32_t year, int32_t month, int32_t day) {
   int32_t y = year < 0 ? year + 1 : year;  // there is no year 0
   bool bad = year == 0 || month < 1 || month > 12 || day < 1 || (month >= 1 && month <= 12 && day > DaysInMonth(y, month));
   if (bad) {
-    Throw(sqlstate::kDatetimeFieldOverflow, "date field value out of range: {}-{:02}-{:02}", year, month, day);
+    Throw(sqlstate::kDatetimeFieldOverflow, "date field value out of range: {}-{:02}-{:02}", y, month, day);
   }
   int64_t date = int64_t{JulianDay(y, month, day)} - kPostgresEpochJulian;
   if (y > 5874898 || y < -4800 || !IsValidDate(date)) {
-    Throw(sqlstate::kDatetimeFieldOverflow, "date out of range: {}-{:02}-{:02}", year, month, day);
+    Throw(sqlstate::kDatetimeFieldOverflow, "date out of range: {}-{:02}-{:02}", y, month, day);
   }
   return date;
 }
@@ -221,7 +234,8 @@ int64_t ShiftBy(const KernelCall& call, int64_t t, const Interval& zone, int sig
     AppendIntervalText(zone, *call.context->settings, &text);
     Throw(sqlstate::kInvalidParameterValue, "interval time zone \"{}\" must not include months or days", text);
   }
-  int64_t seconds = zone.microseconds / kMicrosPerSecond;
+  // Postgres keeps the offset in 32 bits.
+  int64_t seconds = static_cast<int32_t>(zone.microseconds / kMicrosPerSecond);
   int64_t shifted = t + sign * seconds * kMicrosPerSecond;
   if (!IsValidTimestamp(shifted)) Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
   return shifted;

@@ -75,7 +75,7 @@ constexpr const char* kIntervalName = "interval";
 // A field's value: value·10^-scale; a Julian date has the day's share in `micros`.
 struct Part {
   enum Kind : uint8_t { kValue, kNull, kInfinity, kMinusInfinity, kJulianWithTime } kind = kValue;
-  int64_t value = 0;
+  __int128 value = 0;
   int scale = 0;
   int64_t micros = 0;
 };
@@ -146,11 +146,12 @@ Part PartOfTimestamp(View name, int64_t t, const TimeZone* zone) {
   const char* type = zone != nullptr ? kTimestamptzName : kTimestampName;
   Unit unit = UnitOf(name);
   bool of_zone = unit == Unit::kTimezone || unit == Unit::kTimezoneHour || unit == Unit::kTimezoneMinute;
-  if (unit == Unit::kUnknown || (of_zone && zone == nullptr)) BadUnit(name, type, unit);
+  if (unit == Unit::kUnknown) BadUnit(name, type, unit);
   if (IsInfinite(t)) return InfinitePart(unit, t < 0);
+  if (of_zone && zone == nullptr) BadUnit(name, type, unit);
   Part part;
   if (unit == Unit::kEpoch) {
-    return {Part::kValue, t + kPostgresEpochUnixSeconds * kMicrosPerSecond, 6, 0};
+    return {Part::kValue, static_cast<__int128>(t) + kPostgresEpochUnixSeconds * kMicrosPerSecond, 6, 0};
   }
   int64_t offset = 0;
   if (zone != nullptr) offset = FieldsOf(t, zone).offset_seconds;
@@ -202,8 +203,7 @@ Part PartOfInterval(View name, const Interval& span) {
       // A year counts 365.25 days.
       __int128 seconds = static_cast<__int128>(years) * 31557600 + (int64_t{months} * 30 + span.days) * int64_t{86400};
       __int128 micros = seconds * kMicrosPerSecond + span.microseconds;
-      if (micros > INT64_MAX || micros < INT64_MIN) Throw(sqlstate::kDatetimeFieldOverflow, "interval out of range");
-      part = {Part::kValue, static_cast<int64_t>(micros), 6, 0};
+      part = {Part::kValue, micros, 6, 0};
       break;
     }
     default:
@@ -246,8 +246,9 @@ void StorePart(const KernelCall& call, size_t row, const Part& part, double* out
   if (part.scale == 0) {
     *out = static_cast<double>(part.value);
   } else if (part.scale == 3) {
-    *out = static_cast<double>(part.value / kMicrosPerSecond) * 1000.0 +
-           static_cast<double>(part.value % kMicrosPerSecond) / 1000.0;
+    auto micros = static_cast<int64_t>(part.value);
+    *out = static_cast<double>(micros / kMicrosPerSecond) * 1000.0 +
+           static_cast<double>(micros % kMicrosPerSecond) / 1000.0;
   } else {
     *out = static_cast<double>(part.value) / 1e6;
   }
@@ -261,21 +262,32 @@ void ExtractRows(const KernelCall& call, Fn&& part_of) {
   });
 }
 
-// Seconds as Postgres adds them up in float8: whole and fraction apart.
-Part SecondsApart(View name, const Part& part, double* exact) {
-  if (UnitOf(name) == Unit::kSecond && part.kind == Part::kValue) {
-    *exact = static_cast<double>(part.value / kMicrosPerSecond) + static_cast<double>(part.value % kMicrosPerSecond) / 1e6;
-  }
-  return part;
+// Where Postgres adds up a field in float8, in its order; NaN elsewhere.
+double AddedUp(Unit unit, const Part& part) {
+  if (unit != Unit::kSecond || part.kind != Part::kValue) return NAN;
+  auto micros = static_cast<int64_t>(part.value);
+  return static_cast<double>(micros / kMicrosPerSecond) + static_cast<double>(micros % kMicrosPerSecond) / 1e6;
+}
+double EpochAddedUp(const Interval& span) {
+  double result = static_cast<double>(span.microseconds) / 1e6;
+  result += 365.25 * 86400 * (span.months / 12);
+  result += 30.0 * 86400 * (span.months % 12);
+  return result + 86400.0 * span.days;
 }
 template <typename In, typename Fn>
 void DatePartRows(const KernelCall& call, Fn&& part_of) {
   double* out = call.out->Data<double>();
   ForEachRow(call, [&](size_t i) {
     View name = call.args[0]->At<View>(i);
-    double seconds = NAN;
-    StorePart(call, i, SecondsApart(name, part_of(name, call.args[1]->At<In>(i)), &seconds), &out[i]);
-    if (!std::isnan(seconds)) out[i] = seconds;
+    const In& value = call.args[1]->At<In>(i);
+    Part part = part_of(name, value);
+    Unit unit = UnitOf(name);
+    StorePart(call, i, part, &out[i]);
+    double added = AddedUp(unit, part);
+    if constexpr (std::is_same_v<In, Interval>) {
+      if (unit == Unit::kEpoch) added = EpochAddedUp(value);
+    }
+    if (!std::isnan(added)) out[i] = added;
   });
 }
 
@@ -307,7 +319,7 @@ void DatePartTimestamptz(const KernelCall& call) {
 void DatePartInterval(const KernelCall& call) { DatePartRows<Interval>(call, PartOfInterval); }
 
 // A wall clock time cut to the unit.
-int64_t TruncateLocal(View name, const char* type, int64_t local) {
+int64_t TruncateLocalUnchecked(View name, const char* type, int64_t local) {
   Unit unit = UnitOf(name);
   int64_t day = local / kMicrosPerDay - (local % kMicrosPerDay < 0);
   int64_t rest = local - day * kMicrosPerDay;
@@ -335,8 +347,14 @@ int64_t TruncateLocal(View name, const char* type, int64_t local) {
     default: BadUnit(name, type, Unit::kUnknown);
   }
 }
+int64_t TruncateLocal(View name, const char* type, int64_t local) {
+  int64_t cut = TruncateLocalUnchecked(name, type, local);
+  if (!IsValidTimestamp(cut)) Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
+  return cut;
+}
 int64_t TruncateInZone(View name, int64_t t, const TimeZone& zone) {
   if (IsInfinite(t)) return t;
+  if (UnitOf(name) == Unit::kUnknown) BadUnit(name, kTimestamptzName, Unit::kUnknown);
   int64_t local = TimestamptzToLocal(t, zone);
   int64_t cut = TruncateLocal(name, kTimestamptzName, local);
   switch (UnitOf(name)) {
@@ -354,7 +372,7 @@ struct TruncateTimestamp {
 struct TruncateTimestamptz {
   int64_t operator()(const KernelCall& call, View name, int64_t t) const { return TruncateInZone(name, t, Zone(call)); }
   int64_t operator()(const KernelCall&, View name, int64_t t, View zone) const {
-    return TruncateInZone(name, t, ZoneByName(zone));
+    return IsInfinite(t) ? t : TruncateInZone(name, t, ZoneByName(zone));
   }
 };
 struct TruncateInterval {
@@ -384,6 +402,7 @@ struct TruncateInterval {
         Error error = MakeError(sqlstate::kFeatureNotSupported, "unit \"{}\" not supported for type interval", Lower(name));
         throw QueryError(error.Detail("Months usually have fractional weeks."));
       }
+      case Unit::kTimezone: case Unit::kTimezoneHour: case Unit::kTimezoneMinute: BadUnit(name, kIntervalName, unit);
       default: BadUnit(name, kIntervalName, Unit::kUnknown);
     }
     return cut;

@@ -14,7 +14,7 @@ using View = std::string_view;
 
 struct Chr {
   View operator()(const KernelCall& call, int32_t code) const {
-    if (code < 0) Throw(sqlstate::kProgramLimitExceeded, "character number must be positive");
+    if (code < 0) Throw(sqlstate::kInvalidParameterValue, "character number must be positive");
     if (code == 0) Throw(sqlstate::kProgramLimitExceeded, "null character not permitted");
     if (code > 0x10FFFF) {
       Throw(sqlstate::kProgramLimitExceeded, "requested character too large for encoding: {}", code);
@@ -102,6 +102,41 @@ std::string LowerAscii(View text) {
 [[noreturn]] void UnknownEncoding(View name) {
   Throw(sqlstate::kInvalidParameterValue, "unrecognized encoding: \"{}\"", name);
 }
+std::string FromBase64(View text) {
+  std::string out;
+  uint32_t group = 0;
+  int have = 0, padding = 0;
+  for (char c : text) {
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') continue;
+    uint32_t value = 0;
+    if (c == '=') {
+      if (padding == 0 && have < 2) Throw(sqlstate::kInvalidParameterValue, "unexpected \"=\" while decoding base64 sequence");
+      padding++;
+    } else {
+      const char* at = c == 0 ? nullptr : std::strchr(kBase64, c);
+      if (padding > 0 || at == nullptr) {
+        Throw(sqlstate::kInvalidParameterValue, "invalid symbol \"{}\" found while decoding base64 sequence", c);
+      }
+      value = static_cast<uint32_t>(at - kBase64);
+    }
+    group = group << 6 | value;
+    if (++have < 4) continue;
+    for (int i = 0; i < 3 - padding; i++) out.push_back(static_cast<char>(group >> (16 - 8 * i)));
+    group = 0;
+    have = 0;
+    // Padding ends the data; more symbols are found by the test above.
+  }
+  if (have != 0) {
+    throw QueryError(MakeError(sqlstate::kInvalidParameterValue, "invalid base64 end sequence")
+                         .Hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+  }
+  return out;
+}
+// As bytea's escape format, which must not start with \\x here.
+std::string FromEscape(View text) {
+  if (text.substr(0, 2) == "\\x") Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type bytea");
+  return ParseBytea(text);
+}
 struct Encode {
   View operator()(const KernelCall& call, View bytes, View format) const {
     std::string name = LowerAscii(format), out;
@@ -126,8 +161,8 @@ struct Decode {
   View operator()(const KernelCall& call, View text, View format) const {
     std::string name = LowerAscii(format);
     if (name == "hex") return CopyResult(call, ParseBytea("\\x" + std::string(text)));
-    if (name == "base64") Refuse("decode from base64 is not supported");
-    if (name == "escape") Refuse("decode from escape is not supported");
+    if (name == "base64") return CopyResult(call, FromBase64(text));
+    if (name == "escape") return CopyResult(call, FromEscape(text));
     UnknownEncoding(format);
   }
 };

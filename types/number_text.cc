@@ -67,6 +67,17 @@ void AppendShortest(std::string_view scientific, int plain_end, std::string* out
   }
 }
 
+// Whether the shortest decimal is halfway to a neighbour of the value: it reads back as the value only by
+// rounding to even, and Postgres wants one digit more then.
+template <typename T>
+bool LiesOnBound(T value, const std::string& decimal) {
+  long double read = strtold(decimal.c_str(), nullptr), exact = value;
+  if (read == exact) return false;
+  T next = std::nextafter(value, read > exact ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity());
+  if (std::isinf(next)) return false;
+  return read == exact + (static_cast<long double>(next) - exact) / 2;
+}
+
 template <typename T>
 void AppendFloating(T value, int extra_float_digits, int decimal_digits, int plain_end, std::string* out) {
   if (std::isnan(value)) {
@@ -84,7 +95,13 @@ void AppendFloating(T value, int extra_float_digits, int decimal_digits, int pla
       *out += std::signbit(value) ? "-0" : "0";
       return;
     }
-    return AppendShortest({text, static_cast<size_t>(end - text)}, plain_end, out);
+    size_t size = static_cast<size_t>(end - text);
+    if (LiesOnBound(value, std::string(text, size))) {
+      auto digits = std::count_if(text, std::find(text, end, 'e'), [](char c) { return c >= '0' && c <= '9'; });
+      end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, static_cast<int>(digits)).ptr;
+      size = static_cast<size_t>(end - text);
+    }
+    return AppendShortest({text, size}, plain_end, out);
   }
   int digits = std::max(decimal_digits + extra_float_digits, 1);
   snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
@@ -170,6 +187,19 @@ Uuid ParseUuid(std::string_view whole) {
   }
   if (!text.empty()) BadSyntax("uuid", whole);
   return uuid;
+}
+
+char ParseChar(std::string_view text) {
+  auto octal = [&](size_t i, char most) { return text[i] >= '0' && text[i] <= most; };
+  if (text.size() == 4 && text[0] == '\\' && octal(1, '3') && octal(2, '7') && octal(3, '7')) {
+    return static_cast<char>((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
+  }
+  return text.empty() ? '\0' : text[0];
+}
+
+void AppendCharText(char c, std::string* out) {
+  if (static_cast<uint8_t>(c) >= 0x80) *out += fmt::format("\\{:03o}", static_cast<uint8_t>(c));
+  else if (c != 0) out->push_back(c);
 }
 
 std::string ParseBytea(std::string_view text) {

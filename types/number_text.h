@@ -1,4 +1,4 @@
-// Text formats of machine numbers, bool, bytea and uuid. Parsers throw as the types' input functions do.
+// Text formats of machine numbers, bool, "char", bytea and uuid. Parsers throw as the types' input functions do.
 #pragma once
 
 #include <string>
@@ -14,11 +14,13 @@ double ParseDouble(std::string_view text);
 float ParseFloat(std::string_view text);
 bool ParseBool(std::string_view text);
 Uuid ParseUuid(std::string_view text);
+char ParseChar(std::string_view text);  // "char": one byte, or \ooo
 std::string ParseBytea(std::string_view text);
 
 void AppendInteger(int64_t value, std::string* out);
 void AppendDouble(double value, int extra_float_digits, std::string* out);
 void AppendFloat(float value, int extra_float_digits, std::string* out);
+void AppendCharText(char c, std::string* out);
 void AppendUuid(const Uuid& uuid, std::string* out);
 void AppendBytea(std::string_view bytes, bool escape, std::string* out);
 

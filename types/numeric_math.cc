@@ -150,7 +150,7 @@ Numeric ExpToScale(const Numeric& value, int scale) {
 }
 
 // base^exponent by squaring, on a mantissa cut to enough digits and a power of ten.
-Numeric PowerOfInteger(const Numeric& base, int exponent, int exponent_scale) {
+Numeric PowerOfInteger(const Numeric& base, int exponent) {
   double weight = 0;
   if (!base.digits.empty()) {
     double f = base.digits[0];
@@ -162,13 +162,12 @@ Numeric PowerOfInteger(const Numeric& base, int exponent, int exponent_scale) {
     weight = exponent * (std::log10(f) + p);
   }
   if (weight > (kNumericWeightMax + 1.0) * kNumericDigitsPerGroup) Overflow();
-  if (weight + 1 < -kNumericDisplayScaleMax) {
+  int scale = ClampScale(std::max(kNumericSignificantDigitsMin, base.dscale));
+  if (weight + 1 < -scale) {
     Numeric zero;
-    zero.dscale = kNumericDisplayScaleMax;
+    zero.dscale = scale;
     return zero;
   }
-  int scale = kNumericSignificantDigitsMin - static_cast<int>(weight);
-  scale = ClampScale(std::max({scale, base.dscale, exponent_scale}));
   if (exponent == 0) {
     Numeric one = NumericFromInt(1);
     one.dscale = scale;
@@ -245,9 +244,9 @@ Numeric PowerOfSpecials(const Numeric& base, const Numeric& exponent) {
     return grows ? NumericInfinity(false) : Numeric();
   }
   // ±Infinity to a finite power
+  if (base.negative() && !exponent.integral()) ComplexPower();
   if (!base.negative()) return exponent.negative() ? Numeric() : NumericInfinity(false);
   if (exponent.negative()) return Numeric();
-  if (!exponent.integral()) ComplexPower();
   bool odd = false;
   if (exponent.digits.size() == exponent.weight + 1) odd = exponent.digits[exponent.digits.size() - 1] % 2 != 0;
   return NumericInfinity(odd);
@@ -299,7 +298,7 @@ Numeric NumericLn(const Numeric& value) {
 Numeric NumericLog(const Numeric& base, const Numeric& value) {
   if (base.special() || value.special()) {
     if (base.nan() || value.nan()) return NumericNan();
-    CheckLogArgument(base);
+    CheckLogArgument(base.negative() || !value.negative() ? base : value);
     CheckLogArgument(value);
     if (base.infinite()) return value.infinite() ? NumericNan() : Numeric();
     return NumericInfinity(false);
@@ -322,7 +321,7 @@ Numeric NumericPower(const Numeric& base, const Numeric& exponent) {
   if (base.negative() && !exponent.integral()) ComplexPower();
   int64_t whole = 0;
   if (exponent.integral() && NumericToInt64(exponent, &whole) && whole >= INT32_MIN && whole <= INT32_MAX) {
-    return PowerOfInteger(base, static_cast<int>(whole), exponent.dscale);
+    return PowerOfInteger(base, static_cast<int>(whole));
   }
   if (base.zero()) {
     Numeric zero;

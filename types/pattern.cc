@@ -1,6 +1,8 @@
 #include "types/pattern.h"
 
 #include <re2/re2.h>
+#include <unicode/uchar.h>
+#include <unicode/utf8.h>
 
 #include "common/error.h"
 #include "types/utf8.h"
@@ -25,7 +27,6 @@ class Translator {
 
   std::string Translate() {
     if (rest_.substr(0, 3) == "***") Unsupported("regular expression director \"***\"");
-    if (ignore_case_ && !IsAscii(rest_)) Unsupported("case-insensitive regular expression with other than ASCII");
     Alternatives(0);
     if (!rest_.empty()) Invalid("parentheses () not balanced");
     return out_;
@@ -44,6 +45,9 @@ class Translator {
     rest_.remove_prefix(1);
     return true;
   }
+
+  // A brace opens a bound only if a digit follows it.
+  bool IsBound() const { return rest_.size() > 1 && rest_[0] == '{' && IsDigit(rest_[1]); }
 
   void Alternatives(int depth) {
     if (depth > 100) Unsupported("deeply nested regular expression");
@@ -80,8 +84,8 @@ class Translator {
       out_ += "(?s:.)";
     } else if (c == '*' || c == '+' || c == '?') {
       Invalid("quantifier operand invalid");
-    } else if (c == '{') {
-      Unsupported("regular expression with \"{\" that is no quantifier");
+    } else if (IsBound()) {
+      Invalid("quantifier operand invalid");
     } else {
       size_t step = Utf8Step(rest_, 0);
       Literal(rest_.substr(0, step));
@@ -93,7 +97,7 @@ class Translator {
   void Quantifier(bool after_anchor) {
     if (rest_.empty()) return;
     char c = rest_[0];
-    if (c != '*' && c != '+' && c != '?' && c != '{') return;
+    if (c != '*' && c != '+' && c != '?' && !IsBound()) return;
     if (after_anchor) Unsupported("quantified anchor in a regular expression");
     if (c != '{') {
       out_ += c;
@@ -102,16 +106,14 @@ class Translator {
       Bounds();
     }
     if (Take('?')) {}  // laziness does not change whether there is a match
-    if (!rest_.empty() && (rest_[0] == '*' || rest_[0] == '+' || rest_[0] == '?' || rest_[0] == '{')) {
+    if (!rest_.empty() && (rest_[0] == '*' || rest_[0] == '+' || rest_[0] == '?' || IsBound())) {
       Invalid("quantifier operand invalid");
     }
   }
 
   void Bounds() {
     size_t end = rest_.find('}');
-    if (end == View::npos || rest_.size() < 2 || !IsDigit(rest_[1])) {
-      Unsupported("regular expression with \"{\" that is no quantifier");
-    }
+    if (end == View::npos) Invalid("invalid repetition count(s)");
     View bounds = rest_.substr(1, end - 1);
     size_t comma = bounds.find(',');
     auto number = [&](View digits) {
@@ -134,8 +136,20 @@ class Translator {
     rest_.remove_prefix(end + 1);
   }
 
+  // Beyond ASCII only characters without case can be matched whatever the locale's case rules.
+  void CheckCaseless(View character) const {
+    if (!ignore_case_ || static_cast<uint8_t>(character[0]) < 0x80) return;
+    int32_t at = 0;
+    UChar32 code = 0;
+    U8_NEXT(character.data(), at, static_cast<int32_t>(character.size()), code);
+    if (code < 0 || u_tolower(code) != code || u_toupper(code) != code) {
+      Unsupported("case-insensitive regular expression with letters other than ASCII");
+    }
+  }
+
   void Literal(View character) {
     char c = character[0];
+    CheckCaseless(character);
     if (ignore_case_ && IsLetter(c)) {
       out_ += '[';
       out_ += static_cast<char>(c & ~0x20);
@@ -226,6 +240,7 @@ class Translator {
   void BracketCharacter(View character) {
     char c = character[0];
     if (character.size() > 1 || static_cast<uint8_t>(c) >= 0x80) {
+      CheckCaseless(character);
       out_ += character;
       return;
     }
