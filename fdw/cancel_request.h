@@ -31,6 +31,7 @@ class CancelRequest {
   void OnDone(int result);
   void Finish() {
     finished_ = true;
+    fd_.Reset();
     done_();
   }
 

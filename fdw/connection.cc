@@ -55,6 +55,7 @@ void Connection::Run(PostgresStream* stream) {
   }
   stream_ = stream;
   begun_ = false;
+  idle_ = false;
   received_bytes_ = 0;
   last_received_us_ = worker_->now_us;
   int64_t silence_us = stream->stream()->silence_timeout_us;
@@ -171,8 +172,8 @@ void Connection::OnSent(int result) {
   if (state_ != State::kOpen) return;
   if (result < 0) {
     // What the shard said before it closed is still to be read; the end of file follows it.
-    if (!socket_.receiving()) Lost(EndOfConnection(result));
-    return;
+    if (!socket_.receiving()) return Lost(EndOfConnection(result));
+    return socket_.Shutdown();
   }
   if (stream_ != nullptr && !detaching_) stream_->OnSent();
 }
@@ -380,7 +381,7 @@ bool Connection::HandleReady(char transaction_status) {
 
 // Nothing runs here any more.
 void Connection::BecomeFree() {
-  if (state_ != State::kOpen || stream_ != nullptr || !steps_.empty()) return;
+  if (state_ != State::kOpen || parsing_ || idle_ || stream_ != nullptr || !steps_.empty()) return;
   if (scratch_begin_ != scratch_end_) return Malformed("bytes after its answer");
   if (cancelling() || hold_ != nullptr) return;  // called again when that has ended
   cancel_timer_.Disarm();
@@ -392,6 +393,7 @@ void Connection::BecomeFree() {
   }
   if (pin_ != 0 && !unpin_wanted_) return;
   if (pin_ != 0 || in_transaction()) return SendReset();
+  idle_ = true;
   idle_since_us_ = worker_->now_us;
   pool_->Return(this);
 }

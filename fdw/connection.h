@@ -170,6 +170,7 @@ class Connection final : public RemoteSocket::User {
   bool begun_ = false;       // Begin() was called for stream_
   bool detaching_ = false;   // stream_ wants to go, a receive into its chunk is being cancelled
   SharedSnapshot* hold_ = nullptr;
+  bool idle_ = false;        // lies in the pool
   bool parsing_ = false;     // bytes are being looked at: no receive may be started
   bool reused_ = false;
   uint64_t received_bytes_ = 0;  // since Run

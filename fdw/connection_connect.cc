@@ -126,6 +126,7 @@ void Connection::Adopt(int fd) {
   state_ = State::kOpen;
   socket_.Attach(fd, nullptr);
   applied_setup_ = "";
+  idle_ = true;
 }
 
 // In the trace: "B\t12\tBackendKeyData\t 4711 -123456789".

@@ -165,7 +165,10 @@ void Connection::Lost(Error error) {
   socket_.Shutdown();
   if (cancel_ != nullptr) cancel_->Abort();
   DropAssembly();
-  if (hold_ != nullptr) hold_->exporter = nullptr;
+  if (hold_ != nullptr) {  // who has not imported its snapshot never will
+    hold_->exporter = nullptr;
+    hold_->error = error;
+  }
   std::vector<PostgresStream*> streams(queue_.begin(), queue_.end());
   queue_.clear();
   if (stream_ != nullptr) streams.insert(streams.begin(), LetStreamGo());

@@ -29,7 +29,7 @@ class EpollRing final : public IoRing {
   }
 
   void Cancel(IoOperation* operation) override {
-    if (!operation->in_flight) return;
+    if (!operation->in_flight || operation->fd < 0) return;
     Watch& watch = WatchOf(operation->fd);
     if (watch.reader == operation) {
       watch.reader = nullptr;

@@ -176,8 +176,11 @@ void PostgresStream::OnPreludeDone(const Step& step) {
   } else if (importer_) {
     LeaveSnapshot(nullptr);
   }
-  // The statement is on its way already, but what it answers is not what was asked.
-  if (step.error) connection_->FailStream(FromShard(*step.error));
+  if (!step.error) return;
+  // The statement is on its way already, but what it answers is not what was asked. Where the exporter's
+  // connection was lost, that is the reason, not the snapshot's name that means nothing any more.
+  bool exporter_lost = snapshot_ != nullptr && !exporter_ && snapshot_->error;
+  connection_->FailStream(exporter_lost ? *snapshot_->error : FromShard(*step.error));
 }
 
 // Gives up the part in the shared snapshot, because it is over or not needed any more.

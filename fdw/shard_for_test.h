@@ -119,8 +119,18 @@ class TestServer {
       IoWorkerMain(config);
     }
     AttachProcess(me);
+    // Nobody restarts it here: without it the tests would wait for ever.
+    watched_ = io_worker_;
+    signal(SIGCHLD, [](int) {
+      siginfo_t info{};
+      if (waitid(P_PID, static_cast<id_t>(watched_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+      if (info.si_pid != watched_) return;
+      constexpr char text[] = "the io worker died\n";
+      if (write(2, text, sizeof text - 1) > 0) abort();
+    });
   }
   ~TestServer() {
+    signal(SIGCHLD, SIG_DFL);
     EXPECT_EQ(shared_memory->chunks.in_use.load(), 0u) << "chunks leaked";
     EXPECT_EQ(shared_memory->chunks.unreserved.load(), shared_memory->chunks.chunk_count);
     kill(io_worker_, SIGTERM);
@@ -133,6 +143,7 @@ class TestServer {
   pid_t io_worker() const { return io_worker_; }
 
  private:
+  static inline pid_t watched_ = 0;
   pid_t io_worker_;
 };
 
