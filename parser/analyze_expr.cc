@@ -219,7 +219,9 @@ Expr* BitConst(ParseState& p, std::string_view text, int location) {
       bits += c;
     }
   }
-  return MakeConst(p, kBitOid, bits, location);
+  Expr* result = p.New(ExprKind::kConst, kBitOid, location);
+  result->value = p.a.arena->CopyString(bits);  // its text form, as of all types without a codec
+  return result;
 }
 
 Expr* NumberConst(ParseState& p, std::string_view text, int location) {

@@ -173,7 +173,8 @@ Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call) {
 
   std::vector<Oid> types;
   for (Expr* arg : args) types.push_back(arg->type);
-  FunctionChoice choice = ChooseFunction(name, types, !call.func_variadic);
+  bool literal = !args.empty() && args[0]->kind == ExprKind::kConst;
+  FunctionChoice choice = ChooseFunction(name, types, !call.func_variadic, literal);
   if (choice.match == FunctionMatch::kNotFound || choice.match == FunctionMatch::kMultiple)
     ThrowNoFunction(p, spelled, args, call, choice.match == FunctionMatch::kMultiple, location);
   if (choice.match == FunctionMatch::kCoercion) {

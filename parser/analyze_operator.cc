@@ -127,20 +127,24 @@ Expr* TransformIn(ParseState& p, const PgQuery__AExpr& raw) {
     CopiesScope copies(p, list.n_items);
     left = TransformExpr(p, raw.lexpr);
   }
+  std::vector<Expr*> values = TransformList(p, list.items, list.n_items);
   std::vector<Expr*> columns, others;
   others.reserve(list.n_items);
-  for (size_t i = 0; i < list.n_items; i++) {
-    Expr* value = TransformExpr(p, list.items[i]);
-    (ContainsColumn(*value) ? columns : others).push_back(value);
-  }
+  for (Expr* value : values) (ContainsColumn(*value) ? columns : others).push_back(value);
   Expr* array = others.size() > 1 ? TransformInArray(p, name, use_or, left, others, location) : nullptr;
   if (array != nullptr) {
     parts.push_back(array);
-    others.clear();
+    values = std::move(columns);
   }
-  for (const std::vector<Expr*>* values : {&columns, &others})
-    for (Expr* value : *values)
-      parts.push_back(CoerceToBoolean(p, MakeOperator(p, name, left, value, location), "IN"));
+  for (Expr* value : values) {
+    Expr* operand = left;
+    if (left->kind == ExprKind::kParam && left->type == kUnknownOid) {
+      // Each comparison has its own say in the parameter's type.
+      operand = p.a.arena->New<Expr>(*left);
+      p.a.params.push_back(operand);
+    }
+    parts.push_back(CoerceToBoolean(p, MakeOperator(p, name, operand, value, location), "IN"));
+  }
   return CombineBools(p, !use_or, std::move(parts), location);
 }
 

@@ -119,6 +119,10 @@ Arm Combine(ParseState& p, const PgQuery__SelectStmt& statement, Arm left, Arm r
       if (!CanCoerce(column->type, type, CoercionContext::kImplicit))
         ThrowAt(p, ExprLocation(*column), sqlstate::kCannotCoerce, "{} could not convert type {} to {}",
                 name, TypeText(column->type), TypeText(type));
+    // A literal that is none of that type is reported before the next column is looked at.
+    for (Expr* column : both)
+      if (column->type == kUnknownOid && column->kind == ExprKind::kConst)
+        CoerceToCommon(p, column, type, name);
     Expr* column = p.New(ExprKind::kColumn, type, ExprLocation(*best));
     column->rel = kInput;
     column->column = static_cast<int>(i);

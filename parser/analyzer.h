@@ -223,7 +223,9 @@ std::vector<Expr*> TransformList(ParseState& p, RawNode** list, size_t count);
 Expr* MakeRowComparison(ParseState& p, std::string_view name, const std::vector<Expr*>& left,
                         const std::vector<Expr*>& right, int location);
 
-FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types, bool expand_variadic);
+// `literal`: the first argument is a constant, which f('…') casts if f is a type.
+FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types, bool expand_variadic,
+                              bool literal);
 const OperatorInfo* ChooseOperator(ParseState& p, std::string_view name, Oid left, Oid right,
                                    int location);  // throws 42883, 42725
 const OperatorInfo* ChoosePrefixOperator(ParseState& p, std::string_view name, Oid right, int location);

@@ -34,6 +34,16 @@ void CheckEnumLabel(ParseState& p, Oid type, std::string_view text, int location
           TypeText(type), text);
 }
 
+Expr* Wrap(ParseState& p, ExprKind kind, Expr* expr, Oid target, int32_t typmod, int location) {
+  Expr* result = p.New(kind, target, location);
+  result->typmod = typmod;
+  result->explicit_cast = true;
+  std::span<const Expr*> args = p.a.arena->NewArray<const Expr*>(1);
+  args[0] = expr;
+  result->args = args;
+  return result;
+}
+
 // regclass, regtype and their kin: oids written as names.
 bool IsObjectReference(Oid type) {
   switch (type) {
@@ -74,10 +84,17 @@ Expr* CoerceUnknownConst(ParseState& p, const Expr& literal, Oid target, int32_t
     result->value = p.a.arena->CopyString({bytes, 4});
     return result;
   }
-  if (!HasBinaryCodec(base)) {
+  if (info != nullptr && info->kind == 'e' && p.a.context.catalog->types.contains(base)) {
     CheckEnumLabel(p, base, literal.value, literal.location);
     result->value = literal.value;
     return result;
+  }
+  if (!HasBinaryCodec(base) && base != kCstringOid) {
+    // No input function here: a shard's has to check the text and bring it into the type's own form.
+    result->type = kTextOid;
+    result->collation = kDefaultCollationOid;
+    result->value = literal.value;
+    return Wrap(p, ExprKind::kCoerceViaIo, result, base, -1, literal.location);
   }
   try {
     result->value = ParseText(base, base == kIntervalOid ? typmod : -1, literal.value,
@@ -124,16 +141,6 @@ Expr* CallCast(ParseState& p, Expr* expr, Oid function, Oid target, int32_t typm
   if (count >= 3) args[2] = MakeBoolConst(p, explicit_cast, -1);
   call->args = args;
   return call;
-}
-
-Expr* Wrap(ParseState& p, ExprKind kind, Expr* expr, Oid target, int32_t typmod, int location) {
-  Expr* result = p.New(kind, target, location);
-  result->typmod = typmod;
-  result->explicit_cast = true;
-  std::span<const Expr*> args = p.a.arena->NewArray<const Expr*>(1);
-  args[0] = expr;
-  result->args = args;
-  return result;
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // The one type of several expressions: CASE, COALESCE, UNION, VALUES, IN, ARRAY[…], JOIN USING.
+#include <strings.h>
+
 #include "common/bytes.h"
 #include "parser/analyzer.h"
 #include "parser/walk.h"
@@ -92,6 +94,23 @@ void AppendBinaryArray(const Expr& array, Oid element, std::string* to) {
   }
 }
 
+// Quoted where array_out() quotes.
+void AppendElement(std::string_view value, std::string* to) {
+  bool is_null_word = value.size() == 4 && strncasecmp(value.data(), "null", 4) == 0;
+  bool quote = value.empty() || is_null_word ||
+               value.find_first_of("{},\"\\ \t\n\r\v\f") != value.npos;
+  if (!quote) {
+    *to += value;
+    return;
+  }
+  *to += '"';
+  for (char c : value) {
+    if (c == '"' || c == '\\') *to += '\\';
+    *to += c;
+  }
+  *to += '"';
+}
+
 void AppendTextArray(const Expr& array, std::string* to) {
   *to += '{';
   for (size_t i = 0; i < array.args.size(); i++) {
@@ -100,12 +119,7 @@ void AppendTextArray(const Expr& array, std::string* to) {
       *to += "NULL";
       continue;
     }
-    *to += '"';
-    for (char c : array.args[i]->value) {
-      if (c == '"' || c == '\\') *to += '\\';
-      *to += c;
-    }
-    *to += '"';
+    AppendElement(array.args[i]->value, to);
   }
   *to += '}';
 }

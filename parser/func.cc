@@ -13,6 +13,12 @@ struct FunctionCandidate {
   int default_count;
 };
 
+// Parts of other functions and of index methods: nothing that SQL has can be passed to them.
+bool TakesInternal(const ProcInfo& proc) {
+  constexpr Oid kInternalOid = 2281;
+  return std::find(proc.args.begin(), proc.args.end(), kInternalOid) != proc.args.end();
+}
+
 // Functions of the name that can be called with `count` arguments, VARIADIC ones spread out and
 // defaults filled in; of two with the same arguments the one that needs neither.
 struct CandidateList {
@@ -33,7 +39,7 @@ struct CandidateList {
 
   void Collect(std::string_view name, size_t count, bool expand_variadic) {
     for (const ProcInfo* proc : FindProcs(name)) {
-      if (proc->kind == 'p') continue;
+      if (proc->kind == 'p' || TakesInternal(*proc)) continue;
       size_t declared = proc->args.size();
       if (proc->variadic != kInvalidOid && expand_variadic && count >= declared && declared > 0) {
         std::vector<Oid>& args = spread.emplace_back(proc->args.begin(), proc->args.end() - 1);
@@ -59,11 +65,11 @@ FunctionChoice Choose(const FunctionCandidate& candidate) {
 }
 
 // f(x) with the name of a type is a cast, if it needs no function of its own.
-Oid FunctionStyleCast(std::string_view name, std::span<const Oid> types) {
+Oid FunctionStyleCast(std::string_view name, std::span<const Oid> types, bool literal) {
   if (types.size() != 1) return kInvalidOid;
   const TypeInfo* info = FindType(name);
   if (info == nullptr || info->kind == 'p' || info->element != kInvalidOid) return kInvalidOid;
-  if (types[0] == kUnknownOid) return info->oid;
+  if (types[0] == kUnknownOid) return literal ? info->oid : kInvalidOid;
   Oid function;
   switch (FindCoercion(info->oid, types[0], CoercionContext::kExplicit, &function)) {
     case CoercionPath::kRelabel: return info->oid;
@@ -74,14 +80,15 @@ Oid FunctionStyleCast(std::string_view name, std::span<const Oid> types) {
 
 }  // namespace
 
-FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types, bool expand_variadic) {
+FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types, bool expand_variadic,
+                              bool literal) {
   CandidateList list;
   list.Collect(name, types.size(), expand_variadic);
   for (const FunctionCandidate& candidate : list.functions)
     if (std::equal(types.begin(), types.end(), candidate.args.begin(), candidate.args.end()))
       return Choose(candidate);
 
-  if (Oid type = FunctionStyleCast(name, types); type != kInvalidOid) {
+  if (Oid type = FunctionStyleCast(name, types, literal); type != kInvalidOid) {
     FunctionChoice choice;
     choice.match = FunctionMatch::kCoercion;
     choice.coercion_type = type;

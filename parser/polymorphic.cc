@@ -196,9 +196,9 @@ bool BindAll(std::span<const Oid> actual, std::span<const Oid> declared, Binding
         fmt::format("type matched to anynonarray is an array type: {}", TypeText(b->element));
     return false;
   }
-  if (b->is_enum && b->element != kInvalidOid) {
+  if (b->is_enum) {
     const TypeInfo* info = FindType(b->element);
-    if (info == nullptr || info->kind != 'e') {
+    if (b->element == kInvalidOid || info == nullptr || info->kind != 'e') {
       b->problem = fmt::format("type matched to anyenum is not an enum type: {}", TypeText(b->element));
       return false;
     }
@@ -209,7 +209,7 @@ bool BindAll(std::span<const Oid> actual, std::span<const Oid> declared, Binding
 Oid Substitute(ParseState& p, Oid declared, const Bindings& b, int location) {
   auto require = [&](Oid type) {
     if (type == kInvalidOid)
-      ThrowAt(p, location, sqlstate::kDatatypeMismatch,
+      ThrowAt(p, -1, sqlstate::kDatatypeMismatch,
               "could not determine polymorphic type because input has type {}", "unknown");
     return type;
   };
