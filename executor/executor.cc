@@ -1,6 +1,7 @@
 #include "executor/executor.h"
 
 #include "common/assert.h"
+#include "executor/fragment.h"
 #include "executor/init_plan.h"
 #include "executor/node.h"
 #include "executor/plan_streams.h"
@@ -98,10 +99,17 @@ NodeStatistics Executor::Statistics(int32_t node_id) const {
     int64_t submitted = info.stream->submitted_us.load(std::memory_order_relaxed);
     int64_t first = info.stream->first_row_us.load(std::memory_order_relaxed);
     int64_t ended = info.stream->ended_us.load(std::memory_order_relaxed);
-    if (first != 0) statistics.startup_us = first - submitted;
-    if (ended != 0) statistics.total_us = std::max(statistics.total_us, ended - submitted);
+    // Each participant that took rows of it had it running for this time: sums, as of all nodes.
+    auto loops = static_cast<int64_t>(statistics.loops);
+    if (first != 0) statistics.startup_us = (first - submitted) * loops;
+    if (ended != 0) statistics.total_us = std::max(statistics.total_us, (ended - submitted) * loops);
   }
   return statistics;
+}
+
+int32_t Executor::WorkersLaunched(int32_t gather_node_id) const {
+  auto* fragment = static_cast<Fragment*>(impl_->state.shared_states[gather_node_id]);
+  return fragment == nullptr ? 0 : static_cast<int32_t>(fragment->launched);
 }
 
 std::vector<Executor::StreamInfo> Executor::Streams() const {

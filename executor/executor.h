@@ -59,6 +59,8 @@ class Executor {
   // Streams of the statement, with the plan node each belongs to; for EXPLAIN's per-shard lines.
   struct StreamInfo { int32_t node_id; const Stream* stream; };
   std::vector<StreamInfo> Streams() const;
+  // How many workers took part in a Gather or GatherMerge node.
+  int32_t WorkersLaunched(int32_t gather_node_id) const;
   // Slices and rows claimed: [participant][stream index] of an Append node.
   struct ClaimCount { uint64_t slices, rows; };
   std::vector<std::vector<ClaimCount>> Claims(int32_t append_node_id) const;

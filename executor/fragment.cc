@@ -17,6 +17,7 @@ Workers::Workers(const Plan& gather, int32_t workers, bool ordered, ExecutionSta
   leader_state_.participant = 0;
   leader_state_.participants_max = wanted_ + 1;
   MakeFragment(gather, ordered);
+  state.shared_states[gather.id] = fragment_;
   PrepareShared(*gather.children[0], leader_state_);
 }
 
@@ -61,7 +62,7 @@ void Workers::MakeFragment(const Plan& gather, bool ordered) {
 }
 
 void Workers::Launch() {
-  launched_ = LaunchWorkers(query_, wanted_);
+  launched_ = fragment_->launched = LaunchWorkers(query_, wanted_);
   // Those that did not come give no rows.
   for (uint32_t i = launched_ + 1; i <= wanted_; i++)
     ChunkProducer(fragment_->queues[i]).End(static_cast<uint16_t>(i));

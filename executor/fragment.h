@@ -23,6 +23,7 @@ struct Fragment {
   std::span<Column> exec_params;
   void** shared_states;
   uint32_t participants_max;
+  uint32_t launched;  // workers; written by the leader
   // By participant (0, the leader, uses its own): written before the participant's kEnd, read after it.
   std::span<std::span<NodeStatistics>> statistics;
   // Where a participant's rows go: its stream accounts for the chunks.
