@@ -126,8 +126,7 @@ class ArrayParser {
     int32_t count = 0;
     SkipSpace();
     if (!rest_.empty() && rest_[0] == '}' ) {
-      if (depth > 0 && leaf_depth_ < 0) empty_nested_ = true;
-      if (leaf_depth_ >= 0 && depth <= leaf_depth_) MismatchedShape();
+      if (depth > 0) Unexpected();  // only the whole array may be empty
       rest_.remove_prefix(1);
       if (depth == 0) leaf_depth_ = 0;
       CheckLength(depth, 0);
@@ -213,7 +212,7 @@ class ArrayParser {
     AppendArrayElement(value, is_null, &elements_);
   }
   std::string Finish() {
-    if (empty_nested_ || (header_.dimensions == 1 && header_.lengths[0] == 0)) header_.dimensions = 0;
+    if (header_.dimensions == 1 && header_.lengths[0] == 0) header_.dimensions = 0;
     if (bounds_given_) {
       if (given_dimensions_ != header_.dimensions) {
         Malformed("Specified array dimensions do not match array contents.");
@@ -240,7 +239,7 @@ class ArrayParser {
   int64_t given_lengths_[kArrayDimensionsMax] = {};
   int given_dimensions_ = 0;
   int leaf_depth_ = -1;  // where elements are
-  bool bounds_given_ = false, has_null_ = false, escaped_ = false, empty_nested_ = false;
+  bool bounds_given_ = false, has_null_ = false, escaped_ = false;
   std::string elements_;
 };
 

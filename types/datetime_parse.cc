@@ -37,6 +37,12 @@ bool IsDayName(std::string_view word) {
   return false;
 }
 
+std::string LowerAscii(std::string_view text) {
+  std::string lower;
+  for (char c : text) lower.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
+  return lower;
+}
+
 class DateTimeReader {
  public:
   DateTimeReader(const char* type, std::string_view text, const SessionSettings& settings)
@@ -80,7 +86,7 @@ class DateTimeReader {
   const char* type_;
   std::string_view whole_;
   const SessionSettings& settings_;
-  bool text_month_ = false, two_digit_year_ = false, bc_ = false, time_is_next_ = false, julian_next_ = false;
+  bool text_month_ = false, two_digit_year_ = false, bc_ = false, era_given_ = false, time_is_next_ = false, julian_next_ = false;
   int meridiem_ = 0;  // 1 AM, 2 PM
   int hour_ = 0;
 };
@@ -154,6 +160,12 @@ void DateTimeReader::Read() {
       }
     } else if (IsAlpha(c)) {
       while (i < text.size() && IsAlpha(text[i])) i++;
+      bool separated = i + 1 < text.size() && (text[i] == '-' || text[i] == '/' || text[i] == '.') && IsDigit(text[i + 1]);
+      if (separated && MonthOf(LowerAscii(text.substr(start, i - start))) != 0) {  // Jan-05-2020
+        while (i < text.size() && (IsDigit(text[i]) || IsAlpha(text[i]) || text[i] == '-' || text[i] == '/' || text[i] == '.')) i++;
+        ReadDate(text.substr(start, i - start));
+        continue;
+      }
       bool zone_name = i < text.size() && (text[i] == '/' || text[i] == '_');
       if (zone_name) {
         while (i < text.size() && (IsAlpha(text[i]) || IsDigit(text[i]) || std::strchr("/_+-", text[i]))) i++;
@@ -168,8 +180,7 @@ void DateTimeReader::Read() {
 }
 
 void DateTimeReader::ReadWord(std::string_view original) {
-  std::string word;
-  for (char c : original) word.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c);
+  std::string word = LowerAscii(original);
   if (int found = MonthOf(word)) {
     if (has_month && !text_month_ && !has_day) {  // the number before it was the day
       day = month;
@@ -183,7 +194,7 @@ void DateTimeReader::ReadWord(std::string_view original) {
   }
   if (IsDayName(word) || word == "at" || word == "on") return;
   static const std::map<std::string_view, Special> kSpecials = {
-      {"epoch", Special::kEpoch}, {"infinity", Special::kInfinity}, {"+infinity", Special::kInfinity},
+      {"epoch", Special::kEpoch}, {"infinity", Special::kInfinity},
       {"-infinity", Special::kMinusInfinity}, {"now", Special::kNow}, {"today", Special::kToday},
       {"tomorrow", Special::kTomorrow}, {"yesterday", Special::kYesterday}};
   if (auto found = kSpecials.find(word); found != kSpecials.end()) {
@@ -195,6 +206,8 @@ void DateTimeReader::ReadWord(std::string_view original) {
   } else if (word == "am" || word == "pm") {
     meridiem_ = word == "am" ? 1 : 2;
   } else if (word == "bc" || word == "ad") {
+    if (era_given_) Bad();
+    era_given_ = true;
     bc_ = word == "bc";
   } else if (word == "t") {
     time_is_next_ = true;
@@ -206,7 +219,7 @@ void DateTimeReader::ReadWord(std::string_view original) {
   } else if (IsAlpha(original[0]) && original.find('/') != std::string_view::npos) {
     zone = FindTimeZone(original);
     if (zone == nullptr) {
-      Throw(sqlstate::kInvalidParameterValue, "time zone \"{}\" not recognized", original);
+      Throw(sqlstate::kInvalidParameterValue, "time zone \"{}\" not recognized", word);
     }
     if (has_zone) Bad();
     has_zone = true;
@@ -218,6 +231,7 @@ void DateTimeReader::ReadWord(std::string_view original) {
 }
 
 void DateTimeReader::ReadDate(std::string_view token) {
+  if (has_time) Bad();
   std::vector<std::string_view> parts;
   size_t start = 0;
   for (size_t i = 0; i <= token.size(); i++) {
@@ -230,9 +244,7 @@ void DateTimeReader::ReadDate(std::string_view token) {
     if (part.empty()) Bad();
     if (IsAlpha(part[0])) {
       if (has_month) Bad();
-      std::string word;
-      for (char c : part) word.push_back(static_cast<char>(c | 0x20));
-      month = MonthOf(word);
+      month = MonthOf(LowerAscii(part));
       if (month == 0) Bad();
       has_month = text_month_ = true;
     }
@@ -259,7 +271,13 @@ void DateTimeReader::ReadDateNumber(std::string_view digits) {
     else if (order == DateOrder::kDmy) set_day();
     else set_month();
   } else if (has_year && !has_month && !has_day) {
-    set_month();
+    if (digits.size() == 3 && value >= 1 && value <= 366) {  // the day of the year
+      int y;
+      JulianToDate(JulianDay(year, 1, 1) + value - 1, &y, &month, &day);
+      has_month = has_day = true;
+    } else {
+      set_month();
+    }
   } else if (!has_year && has_month && !has_day) {
     if (text_month_ && (long_number || order == DateOrder::kYmd)) set_year();
     else set_day();
@@ -332,7 +350,7 @@ void DateTimeReader::ReadRunOfDigits(std::string_view token) {
     return;
   }
   bool date_open = !has_year && !has_month && !has_day;
-  if (digits.size() >= 6 && date_open && !time_is_next_ && point == std::string_view::npos) {
+  if (digits.size() >= 6 && date_open && std::string_view(type_) != "time" && !time_is_next_ && point == std::string_view::npos) {
     size_t year_digits = digits.size() - 4;
     year = Number(digits.substr(0, year_digits));
     two_digit_year_ = year_digits == 2;
@@ -463,6 +481,7 @@ int64_t ParseTime(std::string_view text, int32_t typmod, const SessionSettings& 
     return RoundTimeTo(now - int64_t{TimestampToDate(now)} * kMicrosPerDay, typmod);
   }
   if (reader.special != Special::kNone || !reader.has_time) reader.Bad();
+  if (reader.zone != nullptr && !reader.has_date()) reader.Bad();  // its offset depends on the date
   return RoundTimeTo(reader.time, typmod);
 }
 

@@ -166,10 +166,14 @@ constexpr UnitName kUnits[] = {
     {"ago", Unit::kAgo},
 };
 
+constexpr uint32_t Bit(Unit unit) { return 1u << static_cast<int>(unit); }
+constexpr uint32_t kAllSeconds = Bit(Unit::kMicrosecond) | Bit(Unit::kMillisecond) | Bit(Unit::kSecond);
+
 // Adds up what the text says; the fields overflow as Postgres's do.
 struct Builder {
   int64_t months = 0, days = 0;
   __int128 micros = 0;
+  uint32_t seen = 0;  // a bit for each Unit; no field may be given twice
   std::string_view whole;
 
   [[noreturn]] void Bad() const {
@@ -177,6 +181,10 @@ struct Builder {
   }
   [[noreturn]] void FieldOverflow() const {
     Throw(sqlstate::kIntervalFieldOverflow, "interval field value out of range: \"{}\"", whole);
+  }
+  void See(uint32_t units) {
+    if (seen & units) Bad();
+    seen |= units;
   }
   void AddMicros(double value) { micros += static_cast<__int128>(std::rint(value)); }
   void AddDays(double fraction) {
@@ -317,6 +325,7 @@ void AddClock(Builder* builder, const Token& token, bool minute_second) {
     builder->Bad();
   }
   if (minutes > 59 || seconds > 60 || (seconds == 60 && fraction > 0)) builder->FieldOverflow();
+  builder->See(Bit(Unit::kHour) | Bit(Unit::kMinute) | kAllSeconds);
   int64_t sign = token.negative ? -1 : 1;
   builder->AddTime(sign * hours, 0, kMicrosPerHour);
   builder->AddTime(sign * minutes, 0, kMicrosPerMinute);
@@ -438,6 +447,7 @@ Interval ParseInterval(std::string_view text, int32_t typmod, const SessionSetti
         int64_t months = WholeNumber(builder, token.text.substr(dash + 1));
         if (months >= kMonthsPerYear) builder.FieldOverflow();
         int64_t sign = token.negative ? -1 : 1;
+        builder.See(Bit(Unit::kYear) | Bit(Unit::kMonth));
         builder.Add(Unit::kYear, sign * WholeNumber(builder, token.text.substr(0, dash)), 0);
         builder.Add(Unit::kMonth, sign * months, 0);
       } else {
@@ -452,8 +462,13 @@ Interval ParseInterval(std::string_view text, int32_t typmod, const SessionSetti
         } else if (i + 1 < tokens.size() && tokens[i + 1].kind == Token::kClock) {
           unit = Unit::kDay;  // '3 04:05:06'
         } else if (i + 1 < tokens.size()) {
-          builder.Bad();
+          // A bare number before a number of hours counts days: '1 2 hours'.
+          bool named = i + 2 < tokens.size() && tokens[i + 2].kind == Token::kWord;
+          Unit next = named ? UnitOf(tokens[i + 2].text) : UnitOfRange(range);
+          if (tokens[i + 1].kind != Token::kNumber || next != Unit::kHour) builder.Bad();
+          unit = Unit::kDay;
         }
+        builder.See(unit == Unit::kSecond && fraction != 0 ? kAllSeconds : Bit(unit));
         builder.Add(unit, whole, fraction);
       }
     }

@@ -164,15 +164,16 @@ struct DateIsFinite { bool operator()(I date) const { return !IsInfinite(date); 
 struct StampIsFinite { bool operator()(L t) const { return !IsInfinite(t); } };
 struct SpanIsFinite { bool operator()(const Interval&) const { return true; } };
 
-int64_t MakeDay(int32_t year, int32_t month, int32_t day) {
+int64_t MakeDay(int32_t year, int32_t month, int32_t day, bool of_timestamp) {
   int32_t y = year < 0 ? year + 1 : year;  // there is no year 0
+  int32_t shown = of_timestamp ? year : y;  // in messages
   bool bad = year == 0 || month < 1 || month > 12 || day < 1 || (month >= 1 && month <= 12 && day > DaysInMonth(y, month));
   if (bad) {
-    Throw(sqlstate::kDatetimeFieldOverflow, "date field value out of range: {}-{:02}-{:02}", y, month, day);
+    Throw(sqlstate::kDatetimeFieldOverflow, "date field value out of range: {}-{:02}-{:02}", shown, month, day);
   }
   int64_t date = int64_t{JulianDay(y, month, day)} - kPostgresEpochJulian;
   if (y > 5874898 || y < -4800 || !IsValidDate(date)) {
-    Throw(sqlstate::kDatetimeFieldOverflow, "date out of range: {}-{:02}-{:02}", y, month, day);
+    Throw(sqlstate::kDatetimeFieldOverflow, "date out of range: {}-{:02}-{:02}", shown, month, day);
   }
   return date;
 }
@@ -186,11 +187,11 @@ int64_t MakeTimeOfDay(int32_t hour, int32_t minute, double second) {
   }
   return ((hour * 60LL + minute) * 60) * kMicrosPerSecond + static_cast<int64_t>(std::rint(second * 1e6));
 }
-struct MakeDate { I operator()(I y, I m, I d) const { return static_cast<I>(MakeDay(y, m, d)); } };
+struct MakeDate { I operator()(I y, I m, I d) const { return static_cast<I>(MakeDay(y, m, d, false)); } };
 struct MakeTime { L operator()(I h, I m, double s) const { return MakeTimeOfDay(h, m, s); } };
 struct MakeTimestamp {
   L operator()(I y, I mon, I d, I h, I m, double s) const {
-    __int128 t = static_cast<__int128>(MakeDay(y, mon, d)) * kMicrosPerDay + MakeTimeOfDay(h, m, s);
+    __int128 t = static_cast<__int128>(MakeDay(y, mon, d, true)) * kMicrosPerDay + MakeTimeOfDay(h, m, s);
     if (t < kTimestampMin || t >= kTimestampEnd) Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
     return static_cast<int64_t>(t);
   }

@@ -354,9 +354,9 @@ int64_t TruncateLocal(View name, const char* type, int64_t local) {
 }
 int64_t TruncateInZone(View name, int64_t t, const TimeZone& zone) {
   if (IsInfinite(t)) return t;
-  if (UnitOf(name) == Unit::kUnknown) BadUnit(name, kTimestamptzName, Unit::kUnknown);
-  int64_t local = TimestamptzToLocal(t, zone);
-  int64_t cut = TruncateLocal(name, kTimestamptzName, local);
+  // The wall clock may be past the last timestamp, if the result is not.
+  int64_t local = t + FieldsOf(t, &zone).offset_seconds * kMicrosPerSecond;
+  int64_t cut = TruncateLocalUnchecked(name, kTimestamptzName, local);
   switch (UnitOf(name)) {
     // Within a day the offset is kept, so that a repeated hour stays itself.
     case Unit::kMicroseconds: case Unit::kMilliseconds: case Unit::kSecond: case Unit::kMinute: case Unit::kHour:

@@ -71,6 +71,23 @@ void AppendShortest(std::string_view scientific, int plain_end, std::string* out
 // rounding to even, and Postgres wants one digit more then.
 template <typename T>
 bool LiesOnBound(T value, const std::string& decimal) {
+  // Halfway is a dyadic number of few bits: only then is the decimal exact in a long double.
+  uint64_t digits = 0;
+  int exponent = 0;
+  size_t e = decimal.find('e'), point = decimal.find('.');
+  for (char c : decimal.substr(0, e)) {
+    if (c >= '0' && c <= '9') digits = digits * 10 + static_cast<uint64_t>(c - '0');
+  }
+  exponent = atoi(decimal.c_str() + e + 1) - (point == std::string::npos ? 0 : static_cast<int>(e - point - 1));
+  for (; digits % 10 == 0; digits /= 10) exponent++;
+  for (; exponent < 0; exponent++) {
+    if (digits % 5 != 0) return false;
+    digits /= 5;
+  }
+  for (; exponent > 0; exponent--) {
+    if (digits > UINT64_MAX / 5) return false;
+    digits *= 5;
+  }
   long double read = strtold(decimal.c_str(), nullptr), exact = value;
   if (read == exact) return false;
   T next = std::nextafter(value, read > exact ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity());
@@ -96,7 +113,7 @@ void AppendFloating(T value, int extra_float_digits, int decimal_digits, int pla
       return;
     }
     size_t size = static_cast<size_t>(end - text);
-    if (LiesOnBound(value, std::string(text, size))) {
+    while (LiesOnBound(value, std::string(text, size))) {
       auto digits = std::count_if(text, std::find(text, end, 'e'), [](char c) { return c >= '0' && c <= '9'; });
       end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, static_cast<int>(digits)).ptr;
       size = static_cast<size_t>(end - text);
