@@ -5,7 +5,7 @@
 
 #include "common/assert.h"
 
-#define SLUICE_DATA(name) \
+#define SLUICE_DATA(name)                     \
   extern "C" const char sluice_data_##name[]; \
   extern "C" const char sluice_data_##name##_end[];
 SLUICE_DATA(type)
@@ -14,7 +14,8 @@ SLUICE_DATA(operator)
 SLUICE_DATA(cast)
 SLUICE_DATA(amop_order)
 SLUICE_DATA(keyword)
-#define DATA(name) std::string_view(sluice_data_##name, sluice_data_##name##_end - sluice_data_##name)
+#define DATA(name) \
+  std::string_view(sluice_data_##name, sluice_data_##name##_end - sluice_data_##name)
 
 namespace sluice {
 
@@ -68,7 +69,8 @@ std::unordered_map<Oid, std::unique_ptr<UserTypeSlot>>& UserTypes() {
   return *types;
 }
 
-// Walks the lines of a tsv; fields are taken in order. The data is our own, so a malformed line is a bug.
+// Walks the lines of a tsv; fields are taken in order. The data is our own, so a malformed line is
+// a bug.
 class TsvReader {
  public:
   explicit TsvReader(std::string_view data) : rest_(data) {}
@@ -101,7 +103,9 @@ class TsvReader {
   std::string_view rest_, line_;
 };
 
-size_t LineCount(std::string_view data) { return std::count(data.begin(), data.end(), '\n'); }
+size_t LineCount(std::string_view data) {
+  return std::count(data.begin(), data.end(), '\n');
+}
 
 void LoadTypes(Builtin* to) {
   to->types.reserve(LineCount(DATA(type)));
@@ -236,11 +240,15 @@ const TypeInfo* FindType(std::string_view name) {
   return run.empty() ? nullptr : run[0];
 }
 
-const ProcInfo* FindProc(Oid oid) { return FindByOid(Data().procs, oid); }
+const ProcInfo* FindProc(Oid oid) {
+  return FindByOid(Data().procs, oid);
+}
 std::span<const ProcInfo* const> FindProcs(std::string_view name) {
   return Data().proc_names.Find(name);
 }
-const OperatorInfo* FindOperator(Oid oid) { return FindByOid(Data().operators, oid); }
+const OperatorInfo* FindOperator(Oid oid) {
+  return FindByOid(Data().operators, oid);
+}
 std::span<const OperatorInfo* const> FindOperators(std::string_view name) {
   return Data().operator_names.Find(name);
 }
@@ -276,12 +284,17 @@ OrderOperators FindOrderOperators(Oid type) {
     return FindOrderOperators(info->element).less != 0 ? ExactOrderOperators(kAnyarrayOid)
                                                        : OrderOperators{0, 0, 0};
   switch (info->kind) {
-    case 'e': return ExactOrderOperators(kAnyenumOid);
-    case 'r': return ExactOrderOperators(kAnyrangeOid);
-    case 'm': return ExactOrderOperators(4537);  // anymultirange
-    case 'c': return ExactOrderOperators(kRecordOid);
+    case 'e':
+      return ExactOrderOperators(kAnyenumOid);
+    case 'r':
+      return ExactOrderOperators(kAnyrangeOid);
+    case 'm':
+      return ExactOrderOperators(4537);  // anymultirange
+    case 'c':
+      return ExactOrderOperators(kRecordOid);
   }
-  // The operators of a type it is binary-coercible to; of several the preferred one of the category.
+  // The operators of a type it is binary-coercible to; of several the preferred one of the
+  // category.
   OrderOperators best{0, 0, 0};
   for (const CastInfo& cast : Data().casts) {
     if (cast.source != info->oid || cast.method != 'b' || cast.context != 'i') continue;
@@ -308,6 +321,8 @@ void RegisterUserType(const TypeInfo& info) {
   slot->info.schema = slot->schema;
 }
 
-bool IsKeyword(std::string_view word) { return Data().keywords.contains(word); }
+bool IsKeyword(std::string_view word) {
+  return Data().keywords.contains(word);
+}
 
 }  // namespace sluice

@@ -1,8 +1,7 @@
 #include "catalog/builtin.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
+#include <gtest/gtest.h>
 
 #include "catalog/quote.h"
 

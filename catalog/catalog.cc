@@ -135,12 +135,13 @@ void Catalog::RegisterObjects() const {
     RegisterUserType(info);
   }
   for (const auto& [oid, collation] : collations) {
-    // A nondeterministic collation has no collator here: FindCollator refuses what is not registered.
+    // A nondeterministic collation has no collator here: FindCollator refuses what is not
+    // registered.
     if (!collation.deterministic) continue;
     CollationInfo info = {};
     info.oid = oid;
-    bool is_c = collation.provider == 'c' &&
-                (collation.locale == "C" || collation.locale == "POSIX");
+    bool is_c =
+        collation.provider == 'c' && (collation.locale == "C" || collation.locale == "POSIX");
     info.provider = is_c                        ? CollationProvider::kC
                     : collation.provider == 'i' ? CollationProvider::kIcu
                                                 : CollationProvider::kLibc;

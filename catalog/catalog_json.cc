@@ -11,7 +11,9 @@ namespace {
 // The version of the records' shape; a build that changes it reads the older ones too.
 constexpr int kFormatVersion = 1;
 
-std::string KeyOf(const char* kind, Oid oid) { return fmt::format("{}/{:010}", kind, oid); }
+std::string KeyOf(const char* kind, Oid oid) {
+  return fmt::format("{}/{:010}", kind, oid);
+}
 
 // Where the record lacks the field the value keeps its default: fields may be added later.
 template <typename T>
@@ -28,8 +30,8 @@ void GetEnum(const Json& from, const char* field, Enum* to) {
 }
 
 Json ServerToJson(const Server& s) {
-  return {{"name", s.name},       {"type", s.type},       {"version", s.version},
-          {"wrapper", s.wrapper}, {"options", s.options}, {"owner", s.owner},
+  return {{"name", s.name},          {"type", s.type},       {"version", s.version},
+          {"wrapper", s.wrapper},    {"options", s.options}, {"owner", s.owner},
           {"collation", s.collation}};
 }
 
@@ -94,8 +96,8 @@ void RangeFromJson(const Json& j, const char* field, std::vector<PartitionBound:
 Json BoundToJson(const PartitionBound& b) {
   Json list = Json::array();
   for (const auto& value : b.list) list.push_back(value ? Json(*value) : Json(nullptr));
-  return {{"default", b.is_default},     {"modulus", b.modulus},      {"remainder", b.remainder},
-          {"list", std::move(list)},     {"from", RangeToJson(b.from)}, {"to", RangeToJson(b.to)}};
+  return {{"default", b.is_default}, {"modulus", b.modulus},        {"remainder", b.remainder},
+          {"list", std::move(list)}, {"from", RangeToJson(b.from)}, {"to", RangeToJson(b.to)}};
 }
 
 PartitionBound BoundFromJson(const Json& j) {
@@ -199,8 +201,8 @@ UserType TypeFromJson(Oid oid, const Json& j) {
 }
 
 Json CollationToJson(const CatalogCollation& c) {
-  return {{"schema", c.schema},   {"name", c.name},       {"provider", std::string(1, c.provider)},
-          {"locale", c.locale},   {"version", c.version}, {"deterministic", c.deterministic}};
+  return {{"schema", c.schema}, {"name", c.name},       {"provider", std::string(1, c.provider)},
+          {"locale", c.locale}, {"version", c.version}, {"deterministic", c.deterministic}};
 }
 
 CatalogCollation CollationFromJson(Oid oid, const Json& j) {
@@ -267,7 +269,8 @@ std::map<std::string, std::string> CatalogToRecords(const Catalog& catalog) try 
   }
   for (const auto& [oid, relation] : catalog.relations)
     records[KeyOf("relation", oid)] = RelationToJson(relation).dump();
-  for (const auto& [oid, type] : catalog.types) records[KeyOf("type", oid)] = TypeToJson(type).dump();
+  for (const auto& [oid, type] : catalog.types)
+    records[KeyOf("type", oid)] = TypeToJson(type).dump();
   for (const auto& [oid, collation] : catalog.collations)
     records[KeyOf("collation", oid)] = CollationToJson(collation).dump();
   return records;
@@ -283,7 +286,8 @@ Catalog CatalogFromRecords(const std::map<std::string, std::string>& records) {
     } catch (const QueryError&) {
       throw;
     } catch (const std::exception& e) {
-      Throw(sqlstate::kDataCorrupted, "could not read record \"{}\" of the catalog: {}", key, e.what());
+      Throw(sqlstate::kDataCorrupted, "could not read record \"{}\" of the catalog: {}", key,
+            e.what());
     }
   }
   return catalog;

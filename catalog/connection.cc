@@ -1,10 +1,9 @@
 #include "catalog/connection.h"
 
 #include <arpa/inet.h>
+#include <ctime>
 #include <netdb.h>
 #include <sys/socket.h>
-
-#include <ctime>
 
 #include "catalog/options.h"
 #include "catalog/quote.h"
@@ -65,7 +64,8 @@ std::vector<std::string> Resolve(const std::string& host, std::string_view serve
   Resolved resolved{now.tv_sec, {}};
   for (addrinfo* at = list; at != nullptr; at = at->ai_next) {
     char text[NI_MAXHOST];
-    if (getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
+    if (getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) ==
+        0)
       resolved.addresses.emplace_back(text);
   }
   freeaddrinfo(list);
@@ -116,8 +116,9 @@ std::string SessionSetup(const RemoteSettings& settings) {
   AppendSetting(&sql, "lc_time", settings.lc_time);
   AppendSetting(&sql, "xmloption", settings.xml_option);
   // Time held back by a slow client counts on the shard: timeouts are enforced here.
-  sql += "SET standard_conforming_strings = on;SET statement_timeout = 0;SET lock_timeout = 0;"
-         "SET idle_in_transaction_session_timeout = 0;";
+  sql +=
+      "SET standard_conforming_strings = on;SET statement_timeout = 0;SET lock_timeout = 0;"
+      "SET idle_in_transaction_session_timeout = 0;";
   return sql;
 }
 
@@ -172,8 +173,8 @@ const ConnectionSpec* MakeConnectionSpec(const Catalog& catalog, Oid server_oid,
   options["client_encoding"] = "UTF8";
   options["gssencmode"] = "disable";  // the io worker reads the socket itself
   ResolveHosts(&options, server.name);
-  return MakeSpec(Pairs(options.begin(), options.end()), server.name, SessionSetup(settings), limits,
-                  arena);
+  return MakeSpec(Pairs(options.begin(), options.end()), server.name, SessionSetup(settings),
+                  limits, arena);
 }
 
 const ConnectionSpec* MakeLinesSpec(const Catalog& catalog, const Relation& table,

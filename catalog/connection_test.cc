@@ -12,8 +12,14 @@ class Connection : public testing::Test {
  protected:
   Connection() {
     LoadBuiltinCatalog();
-    catalog_.servers[20000] = {20000, "s1", "", "", "postgres_fdw",
-                               {{"host", "127.0.0.1"}, {"port", "6000"}, {"fetch_size", "10"}}, "me", ""};
+    catalog_.servers[20000] = {20000,
+                               "s1",
+                               "",
+                               "",
+                               "postgres_fdw",
+                               {{"host", "127.0.0.1"}, {"port", "6000"}, {"fetch_size", "10"}},
+                               "me",
+                               ""};
     catalog_.servers[20001] = {20001, "l1", "", "", "lines_fdw", {{"host", "127.0.0.1"}}, "me", ""};
     catalog_.user_mappings.push_back({20000, "public", {{"user", "app"}, {"password", "a;b=c"}}});
     catalog_.user_mappings.push_back({20000, "ada", {{"user", "lovelace"}}});
@@ -61,7 +67,8 @@ TEST_F(Connection, SessionSettingsAreNoPartOfThePoolKey) {
   berlin.time_zone = "Europe/Berlin";
   EXPECT_EQ(Make("bob").pool_key, Make("bob", berlin).pool_key);
   EXPECT_NE(Make("bob").session_setup, Make("bob", berlin).session_setup);
-  EXPECT_NE(Make("bob", berlin).session_setup.find("SET TimeZone = 'Europe/Berlin'"), std::string::npos);
+  EXPECT_NE(Make("bob", berlin).session_setup.find("SET TimeZone = 'Europe/Berlin'"),
+            std::string::npos);
 }
 
 TEST_F(Connection, SettingsAreQuoted) {
@@ -110,7 +117,8 @@ TEST_F(Connection, OptionsAreCheckedAsPostgresFdwDoes) {
   EXPECT_EQ(check(OptionContext::kServer, {{"user", "a"}}), sqlstate::kFdwInvalidOptionName);
   EXPECT_EQ(check(OptionContext::kUserMapping, {{"user", "a"}}), sqlstate::kSuccess);
   EXPECT_EQ(check(OptionContext::kServer, {{"fetch_size", "0"}}), sqlstate::kInvalidParameterValue);
-  EXPECT_EQ(check(OptionContext::kServer, {{"fdw_tuple_cost", "x"}}), sqlstate::kInvalidParameterValue);
+  EXPECT_EQ(check(OptionContext::kServer, {{"fdw_tuple_cost", "x"}}),
+            sqlstate::kInvalidParameterValue);
   EXPECT_EQ(check(OptionContext::kTable, {{"async_capable", "maybe"}}), sqlstate::kSyntaxError);
   EXPECT_EQ(check(OptionContext::kColumn, {{"column_name", "x"}}), sqlstate::kSuccess);
 }

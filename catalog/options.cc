@@ -80,9 +80,9 @@ constexpr OptionInfo kPostgresOptions[] = {
 };
 
 constexpr OptionInfo kLinesOptions[] = {
-    {kServer, "host"},   {kServer, "hostaddr"}, {kServer, "port"},
-    {kServer, "path"},   {kTable, "host"},      {kTable, "hostaddr"},
-    {kTable, "port"},    {kTable, "path"},      {kTable, "format", OptionValue::kFormat},
+    {kServer, "host"}, {kServer, "hostaddr"}, {kServer, "port"},
+    {kServer, "path"}, {kTable, "host"},      {kTable, "hostaddr"},
+    {kTable, "port"},  {kTable, "path"},      {kTable, "format", OptionValue::kFormat},
 };
 
 std::span<const OptionInfo> OptionsOf(std::string_view wrapper) {
@@ -93,8 +93,11 @@ std::span<const OptionInfo> OptionsOf(std::string_view wrapper) {
 
 void CheckValue(const OptionInfo& option, const std::string& value) {
   switch (option.value) {
-    case OptionValue::kAny: return;
-    case OptionValue::kBool: ParseBooleanOption(option.name, value); return;
+    case OptionValue::kAny:
+      return;
+    case OptionValue::kBool:
+      ParseBooleanOption(option.name, value);
+      return;
     case OptionValue::kCost: {
       char* end = nullptr;
       double cost = std::strtod(value.c_str(), &end);
@@ -113,8 +116,8 @@ void CheckValue(const OptionInfo& option, const std::string& value) {
         Throw(sqlstate::kInvalidParameterValue, "invalid value for integer option \"{}\": {}",
               option.name, value);
       if (count <= 0)
-        Throw(sqlstate::kInvalidParameterValue,
-              "\"{}\" must be an integer value greater than zero", option.name);
+        Throw(sqlstate::kInvalidParameterValue, "\"{}\" must be an integer value greater than zero",
+              option.name);
       return;
     }
     case OptionValue::kFormat:
@@ -144,10 +147,9 @@ void CheckOptions(std::string_view wrapper, OptionContext context, const Options
       valid += (valid.empty() ? "" : ", ") + std::string(option.name);
     }
     if (found == nullptr)
-      throw QueryError(
-          MakeError(sqlstate::kFdwInvalidOptionName, "invalid option \"{}\"", name)
-              .Hint(valid.empty() ? "There are no valid options in this context."
-                                  : "Valid options in this context are: " + valid));
+      throw QueryError(MakeError(sqlstate::kFdwInvalidOptionName, "invalid option \"{}\"", name)
+                           .Hint(valid.empty() ? "There are no valid options in this context."
+                                               : "Valid options in this context are: " + valid));
     CheckValue(*found, value);
   }
 }

@@ -11,17 +11,22 @@ namespace {
 using KeyConstraints = std::span<const std::vector<KeyConstraint>>;
 
 // Whether `value` satisfies one constraint. NULLs are handled by the callers.
-bool Satisfies(const KeyComparer& comparer, std::string_view value, const KeyConstraint& constraint) {
+bool Satisfies(const KeyComparer& comparer, std::string_view value,
+               const KeyConstraint& constraint) {
   if (constraint.kind == KeyConstraint::kNotNull) return true;
   if (constraint.kind == KeyConstraint::kNull) return false;
   if (constraint.kind == KeyConstraint::kEqual) return comparer.Equal(value, constraint.value);
   if (!comparer.ordered()) return true;
   int order = comparer.Compare(value, constraint.value);
   switch (constraint.kind) {
-    case KeyConstraint::kLess: return order < 0;
-    case KeyConstraint::kLessEqual: return order <= 0;
-    case KeyConstraint::kGreaterEqual: return order >= 0;
-    default: return order > 0;
+    case KeyConstraint::kLess:
+      return order < 0;
+    case KeyConstraint::kLessEqual:
+      return order <= 0;
+    case KeyConstraint::kGreaterEqual:
+      return order >= 0;
+    default:
+      return order > 0;
   }
 }
 
@@ -59,8 +64,8 @@ bool ListMayMatch(const KeyComparer& comparer, const PartitionBound& bound,
   return false;
 }
 
-// A range bound against the prefix of a key that a query fixes: fixed values for all but the last key,
-// and an inequality on the last.
+// A range bound against the prefix of a key that a query fixes: fixed values for all but the last
+// key, and an inequality on the last.
 struct Prefix {
   std::vector<std::string_view> values;
   bool exclusive = false;  // of the last value
@@ -207,10 +212,17 @@ std::vector<bool> Match(const Catalog& catalog, const Relation& parent, KeyConst
   std::vector<bool> matches(parent.children.size(), true);
   Arena arena;
   switch (parent.key.strategy) {
-    case PartitionStrategy::kNone: break;
-    case PartitionStrategy::kHash: MatchHash(catalog, parent, keys, &matches); break;
-    case PartitionStrategy::kList: MatchList(catalog, parent, keys, &arena, &matches); break;
-    case PartitionStrategy::kRange: MatchRange(catalog, parent, keys, &arena, &matches); break;
+    case PartitionStrategy::kNone:
+      break;
+    case PartitionStrategy::kHash:
+      MatchHash(catalog, parent, keys, &matches);
+      break;
+    case PartitionStrategy::kList:
+      MatchList(catalog, parent, keys, &arena, &matches);
+      break;
+    case PartitionStrategy::kRange:
+      MatchRange(catalog, parent, keys, &arena, &matches);
+      break;
   }
   return matches;
 }

@@ -18,13 +18,14 @@ void CheckHash(std::string_view name, const PartitionBound& bound, const Relatio
   int small = std::min(bound.modulus, other.bound.modulus);
   int large = std::max(bound.modulus, other.bound.modulus);
   if (large % small != 0)
-    throw QueryError(MakeError(sqlstate::kInvalidObjectDefinition,
-                               "every hash partition modulus must be a factor of the next larger modulus")
-                         .Detail(fmt::format("The new modulus {} is not {} {}, the modulus of existing "
-                                             "partition \"{}\".",
-                                             bound.modulus,
-                                             small == bound.modulus ? "a factor of" : "divisible by",
-                                             other.bound.modulus, other.name)));
+    throw QueryError(
+        MakeError(sqlstate::kInvalidObjectDefinition,
+                  "every hash partition modulus must be a factor of the next larger modulus")
+            .Detail(fmt::format("The new modulus {} is not {} {}, the modulus of existing "
+                                "partition \"{}\".",
+                                bound.modulus,
+                                small == bound.modulus ? "a factor of" : "divisible by",
+                                other.bound.modulus, other.name)));
   if ((bound.remainder - other.bound.remainder) % small == 0) ThrowOverlap(name, other);
 }
 
@@ -44,7 +45,8 @@ int CompareRange(const std::vector<KeyComparer>& comparers, const std::vector<Ra
     // Beyond an infinity the rest of the bound says nothing.
     if (a[i].infinite != b[i].infinite) return a[i].infinite < b[i].infinite ? -1 : 1;
     if (a[i].infinite != 0) return 0;
-    int order = comparers[i].Compare(comparers[i].Parse(a[i].value), comparers[i].Parse(b[i].value));
+    int order =
+        comparers[i].Compare(comparers[i].Parse(a[i].value), comparers[i].Parse(b[i].value));
     if (order != 0) return order;
   }
   return 0;
@@ -59,8 +61,10 @@ std::string ShowBound(const PartitionKey& key, const std::vector<RangeDatum>& bo
   std::string text = "(";
   for (size_t i = 0; i < bound.size(); i++) {
     if (i > 0) text += ", ";
-    if (bound[i].infinite != 0) text += bound[i].infinite < 0 ? "MINVALUE" : "MAXVALUE";
-    else text += IsNumber(key.types[i]) ? bound[i].value : QuoteLiteral(bound[i].value);
+    if (bound[i].infinite != 0)
+      text += bound[i].infinite < 0 ? "MINVALUE" : "MAXVALUE";
+    else
+      text += IsNumber(key.types[i]) ? bound[i].value : QuoteLiteral(bound[i].value);
   }
   return text + ")";
 }
@@ -72,11 +76,11 @@ void CheckNewBound(const Catalog& catalog, const Relation& parent, std::string_v
   Arena arena;
   std::vector<KeyComparer> comparers;
   if (parent.key.strategy != PartitionStrategy::kHash)
-    for (size_t i = 0; i < parent.key.types.size(); i++) comparers.emplace_back(parent.key, i, &arena);
+    for (size_t i = 0; i < parent.key.types.size(); i++)
+      comparers.emplace_back(parent.key, i, &arena);
   bool range = parent.key.strategy == PartitionStrategy::kRange;
   for (const KeyComparer& comparer : comparers)
-    if (range && !comparer.ordered())
-      Refuse("range partitions by an enum are not supported");
+    if (range && !comparer.ordered()) Refuse("range partitions by an enum are not supported");
   if (range && !bound.is_default && CompareRange(comparers, bound.from, bound.to) >= 0)
     throw QueryError(MakeError(sqlstate::kInvalidObjectDefinition,
                                "empty range bound specified for partition \"{}\"", name)
@@ -91,9 +95,14 @@ void CheckNewBound(const Catalog& catalog, const Relation& parent, std::string_v
             "partition \"{}\" conflicts with existing default partition \"{}\"", name, other.name);
     if (bound.is_default || other.bound.is_default) continue;
     switch (parent.key.strategy) {
-      case PartitionStrategy::kNone: break;
-      case PartitionStrategy::kHash: CheckHash(name, bound, other); break;
-      case PartitionStrategy::kList: CheckList(comparers[0], name, bound, other); break;
+      case PartitionStrategy::kNone:
+        break;
+      case PartitionStrategy::kHash:
+        CheckHash(name, bound, other);
+        break;
+      case PartitionStrategy::kList:
+        CheckList(comparers[0], name, bound, other);
+        break;
       case PartitionStrategy::kRange:
         if (CompareRange(comparers, bound.from, other.bound.to) < 0 &&
             CompareRange(comparers, other.bound.from, bound.to) < 0)

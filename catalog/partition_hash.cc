@@ -1,6 +1,6 @@
-// Postgres's extended hash functions, as hash partitioning uses them: the shards and older set-ups placed their
-// rows by these, so they must agree bit by bit (tested against satisfies_hash_partition). The mixing is Bob
-// Jenkins's lookup3.
+// Postgres's extended hash functions, as hash partitioning uses them: the shards and older set-ups
+// placed their rows by these, so they must agree bit by bit (tested against
+// satisfies_hash_partition). The mixing is Bob Jenkins's lookup3.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -66,9 +66,12 @@ uint64_t HashBytes(std::string_view bytes) {
   }
   // The lowest byte of c belongs to the length.
   for (size_t i = 0; i < bytes.size(); i++) {
-    if (i < 4) state.a += at(i) << (8 * i);
-    else if (i < 8) state.b += at(i) << (8 * (i - 4));
-    else state.c += at(i) << (8 * (i - 7));
+    if (i < 4)
+      state.a += at(i) << (8 * i);
+    else if (i < 8)
+      state.b += at(i) << (8 * (i - 4));
+    else
+      state.c += at(i) << (8 * (i - 7));
   }
   return state.Finish();
 }
@@ -112,16 +115,23 @@ uint64_t HashInterval(std::string_view wire) {
 std::optional<uint64_t> HashValue(Oid type, std::string_view wire) {
   auto is = [&](size_t size) { return wire.size() == size; };
   switch (type) {
-    case kBoolOid: case kCharOid:
+    case kBoolOid:
+    case kCharOid:
       if (!is(1)) break;
-      return HashWord(static_cast<uint32_t>(static_cast<int32_t>(static_cast<signed char>(wire[0]))));
+      return HashWord(
+          static_cast<uint32_t>(static_cast<int32_t>(static_cast<signed char>(wire[0]))));
     case kInt2Oid:
       if (!is(2)) break;
       return HashWord(static_cast<uint32_t>(int32_t{LoadBig<int16_t>(wire.data())}));
-    case kInt4Oid: case kDateOid: case kOidOid:
+    case kInt4Oid:
+    case kDateOid:
+    case kOidOid:
       if (!is(4)) break;
       return HashWord(LoadBig<uint32_t>(wire.data()));
-    case kInt8Oid: case kTimeOid: case kTimestampOid: case kTimestamptzOid:
+    case kInt8Oid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
       if (!is(8)) break;
       return HashInt8(LoadBig<int64_t>(wire.data()));
     case kFloat4Oid:
@@ -130,11 +140,16 @@ std::optional<uint64_t> HashValue(Oid type, std::string_view wire) {
     case kFloat8Oid:
       if (!is(8)) break;
       return HashFloat8(std::bit_cast<double>(LoadBig<uint64_t>(wire.data())));
-    case kNumericOid: return HashNumeric(wire);
+    case kNumericOid:
+      return HashNumeric(wire);
     case kIntervalOid:
       if (!is(16)) break;
       return HashInterval(wire);
-    case kTextOid: case kVarcharOid: case kNameOid: case kByteaOid: return HashBytes(wire);
+    case kTextOid:
+    case kVarcharOid:
+    case kNameOid:
+    case kByteaOid:
+      return HashBytes(wire);
     case kBpcharOid: {
       size_t end = wire.find_last_not_of(' ');
       return HashBytes(wire.substr(0, end == wire.npos ? 0 : end + 1));

@@ -16,13 +16,19 @@ std::string FromHex(std::string_view hex) {
 
 std::string Int4(int32_t value) {
   std::string bytes(4, 0);
-  for (int i = 0; i < 4; i++) bytes[i] = static_cast<char>(static_cast<uint32_t>(value) >> (24 - 8 * i));
+  for (int i = 0; i < 4; i++)
+    bytes[i] = static_cast<char>(static_cast<uint32_t>(value) >> (24 - 8 * i));
   return bytes;
 }
 
-// What a Postgres 15 answered for HASHextended(value, 8816678312871386365), the seed of hash partitioning.
+// What a Postgres 15 answered for HASHextended(value, 8816678312871386365), the seed of hash
+// partitioning.
 TEST(PartitionHash, EqualsPostgres) {
-  struct Case { Oid type; std::string wire; int64_t hash; };
+  struct Case {
+    Oid type;
+    std::string wire;
+    int64_t hash;
+  };
   const std::string uuid = FromHex("00112233445566778899aabbccddeeff");
   const Case cases[] = {
       {kInt2Oid, FromHex("fff9"), -7298374200968567817},
@@ -58,7 +64,8 @@ TEST(PartitionHash, EqualsPostgres) {
 TEST(PartitionHash, CombinesKeysAndSkipsNulls) {
   const Oid types[] = {kInt4Oid, kTextOid, kUuidOid};
   const std::string id = Int4(42), uuid = FromHex("00112233445566778899aabbccddeeff");
-  const std::optional<std::string_view> all[] = {id, "x", uuid}, some[] = {std::nullopt, "x", std::nullopt};
+  const std::optional<std::string_view> all[] = {id, "x", uuid},
+                                        some[] = {std::nullopt, "x", std::nullopt};
   EXPECT_EQ(*HashPartitionKeys(types, all) % 1000003, 876800u);
   EXPECT_EQ(*HashPartitionKeys(types, some) % 1000003, 402218u);
 }
@@ -74,7 +81,8 @@ class Partitions : public testing::Test {
   static void SetUpTestSuite() { LoadBuiltinCatalog(); }
 
   // Children get the bounds in order; the parent is relation 20000.
-  void Make(PartitionStrategy strategy, std::vector<Oid> types, std::vector<PartitionBound> bounds) {
+  void Make(PartitionStrategy strategy, std::vector<Oid> types,
+            std::vector<PartitionBound> bounds) {
     Relation& parent = catalog_.relations[20000];
     parent.oid = 20000;
     parent.key.strategy = strategy;
@@ -137,7 +145,8 @@ PartitionBound Range(std::vector<Datum> from, std::vector<Datum> to) {
 using K = KeyConstraint;
 
 TEST_F(Partitions, ListByValueNullAndInequality) {
-  Make(PartitionStrategy::kList, {kInt4Oid}, {List({"1", "2"}), List({"3", std::nullopt}), Default()});
+  Make(PartitionStrategy::kList, {kInt4Oid},
+       {List({"1", "2"}), List({"3", std::nullopt}), Default()});
   std::string two = Int4(2), three = Int4(3), nine = Int4(9);
   EXPECT_EQ(Match({{{K::kEqual, two}}}), "0");
   EXPECT_EQ(Match({{{K::kEqual, nine}}}), "2");

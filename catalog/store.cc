@@ -1,10 +1,9 @@
 #include "catalog/store.h"
 
-#include <lmdb.h>
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cstring>
+#include <lmdb.h>
+#include <sys/stat.h>
 
 #include "catalog/catalog_json.h"
 #include "common/log.h"
@@ -14,7 +13,8 @@ namespace sluice {
 
 namespace {
 
-constexpr size_t kMapBytesMax = size_t{1} << 30;  // reserved address range; the file is as large as its data
+constexpr size_t kMapBytesMax = size_t{1}
+                                << 30;  // reserved address range; the file is as large as its data
 constexpr unsigned kReadersMax = 1024;
 
 Error StoreError(int code, std::string_view what) {
@@ -39,7 +39,9 @@ class Transaction {
   MDB_txn* txn_ = nullptr;
 };
 
-MDB_val ToVal(std::string_view text) { return {text.size(), const_cast<char*>(text.data())}; }
+MDB_val ToVal(std::string_view text) {
+  return {text.size(), const_cast<char*>(text.data())};
+}
 std::string FromVal(const MDB_val& val) {
   return {static_cast<const char*>(val.mv_data), val.mv_size};
 }
@@ -118,7 +120,8 @@ int CatalogStore::Impl::WriteChanges(MDB_txn* txn, const std::map<std::string, s
 CatalogStore::CatalogStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CatalogStore::~CatalogStore() = default;
 
-Result<std::unique_ptr<CatalogStore>> CatalogStore::Open(const std::string& directory, bool create) {
+Result<std::unique_ptr<CatalogStore>> CatalogStore::Open(const std::string& directory,
+                                                         bool create) {
   LoadBuiltinCatalog();
   auto impl = std::make_unique<Impl>();
   if (int code = impl->Open(directory, create); code != 0) return StoreError(code, "open");

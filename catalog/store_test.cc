@@ -1,12 +1,11 @@
 #include "catalog/store.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 
 namespace sluice {
 namespace {
@@ -140,7 +139,8 @@ TEST_F(Store, KilledWritersLeaveWholeGenerations) {
         Catalog next = *store->Load();
         uint64_t base = next.generation;
         next.servers[16384].name = std::to_string(base + 1);
-        for (Oid oid = 17000; oid < 17050; oid++) next.relations[oid].name = std::to_string(base + 1);
+        for (Oid oid = 17000; oid < 17050; oid++)
+          next.relations[oid].name = std::to_string(base + 1);
         if (!store->Commit(next, base).ok()) _exit(1);
       }
     }

@@ -18,7 +18,8 @@ struct Arguments {
 };
 
 // Positional ones first, in the order of `names`; then by name.
-Arguments ReadArguments(Ddl& ddl, const PgQuery__FuncCall& call, std::span<const char* const> names) {
+Arguments ReadArguments(Ddl& ddl, const PgQuery__FuncCall& call,
+                        std::span<const char* const> names) {
   Arguments arguments;
   for (size_t i = 0; i < call.n_args; i++) {
     const RawNode* node = call.args[i];
@@ -29,11 +30,13 @@ Arguments ReadArguments(Ddl& ddl, const PgQuery__FuncCall& call, std::span<const
     } else if (i < names.size()) {
       name = names[i];
     }
-    auto known = std::find_if(names.begin(), names.end(), [&](const char* each) { return name == each; });
+    auto known =
+        std::find_if(names.begin(), names.end(), [&](const char* each) { return name == each; });
     if (known == names.end() || !arguments.by_name.emplace(name, node).second)
-      ddl.ThrowAt(MakeError(sqlstate::kUndefinedFunction, "procedure {} does not take argument \"{}\"",
-                            StringOf(call.funcname[call.n_funcname - 1]), name),
-                  call.location);
+      ddl.ThrowAt(
+          MakeError(sqlstate::kUndefinedFunction, "procedure {} does not take argument \"{}\"",
+                    StringOf(call.funcname[call.n_funcname - 1]), name),
+          call.location);
   }
   return arguments;
 }
@@ -41,7 +44,8 @@ Arguments ReadArguments(Ddl& ddl, const PgQuery__FuncCall& call, std::span<const
 // A text constant; nullopt: not given, or NULL.
 std::optional<std::string> TextArgument(const Arguments& arguments, const char* name) {
   const RawNode* node = arguments.Find(name);
-  while (node != nullptr && node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST) node = node->type_cast->arg;
+  while (node != nullptr && node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST)
+    node = node->type_cast->arg;
   if (node == nullptr) return std::nullopt;
   if (node->node_case == PG_QUERY__NODE__NODE_A_CONST) {
     if (node->a_const->isnull) return std::nullopt;
@@ -55,8 +59,10 @@ std::vector<std::string> SplitTrimmed(std::string_view text, char separator) {
   while (true) {
     size_t end = text.find(separator);
     std::string_view part = text.substr(0, end);
-    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.front()))) part.remove_prefix(1);
-    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.back()))) part.remove_suffix(1);
+    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.front())))
+      part.remove_prefix(1);
+    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.back())))
+      part.remove_suffix(1);
     parts.emplace_back(part);
     if (end == text.npos) return parts;
     text.remove_prefix(end + 1);
@@ -121,9 +127,12 @@ void ReadRule(const std::string& rule, AttachRequest* request) {
   size_t end = rule.find(' ');
   std::string word = rule.substr(0, end);
   request->values = end == rule.npos ? "" : rule.substr(end + 1);
-  if (word == "hash") request->strategy = PartitionStrategy::kHash;
-  else if (word == "list") request->strategy = PartitionStrategy::kList;
-  else if (word == "range") request->strategy = PartitionStrategy::kRange;
+  if (word == "hash")
+    request->strategy = PartitionStrategy::kHash;
+  else if (word == "list")
+    request->strategy = PartitionStrategy::kList;
+  else if (word == "range")
+    request->strategy = PartitionStrategy::kRange;
   else
     throw QueryError(MakeError(sqlstate::kInvalidParameterValue, "unrecognized rule \"{}\"", rule)
                          .Hint("Rules are hash, list and range."));
@@ -133,7 +142,8 @@ void ReadRule(const std::string& rule, AttachRequest* request) {
 bool Enclosed(std::string_view sql) {
   int depth = 0;
   for (size_t i = 0; i < sql.size(); i++) {
-    if (sql[i] == '\'' || sql[i] == '"') return false;  // not worth a scanner: one pair more does no harm
+    if (sql[i] == '\'' || sql[i] == '"')
+      return false;  // not worth a scanner: one pair more does no harm
     depth += (sql[i] == '(') - (sql[i] == ')');
     if (depth == 0 && i + 1 < sql.size()) return false;
   }
@@ -141,7 +151,8 @@ bool Enclosed(std::string_view sql) {
 }
 
 AttachRequest ReadRequest(Ddl& ddl, const PgQuery__FuncCall& call) {
-  static constexpr const char* kNames[] = {"name", "schema", "servers", "partition_column", "expression", "rule"};
+  static constexpr const char* kNames[] = {"name",       "schema", "servers", "partition_column",
+                                           "expression", "rule"};
   Arguments arguments = ReadArguments(ddl, call, kNames);
   AttachRequest request;
   std::optional<std::string> name = TextArgument(arguments, "name");
@@ -156,7 +167,8 @@ AttachRequest ReadRequest(Ddl& ddl, const PgQuery__FuncCall& call) {
   std::optional<std::string> rule = TextArgument(arguments, "rule");
   if (rule) ReadRule(*rule, &request);
   if (rule.has_value() == request.expressions.empty())
-    Throw(sqlstate::kInvalidParameterValue, "a rule needs a column or an expression, and these need a rule");
+    Throw(sqlstate::kInvalidParameterValue,
+          "a rule needs a column or an expression, and these need a rule");
   if (request.strategy == PartitionStrategy::kList && request.expressions.size() > 1)
     Throw(sqlstate::kInvalidParameterValue, "rule list is by one column or expression");
   return request;
@@ -202,11 +214,13 @@ void AttachTable(Ddl& ddl, const PgQuery__FuncCall& call) {
     new_parent.columns.push_back(LocalColumn(ddl, request.servers[0], column));
   // Types by name may still differ in their labels: every server's are looked at.
   for (size_t i = 1; i < tables.size(); i++)
-    for (const RemoteColumn& column : tables[i].columns) LocalColumn(ddl, request.servers[i], column);
+    for (const RemoteColumn& column : tables[i].columns)
+      LocalColumn(ddl, request.servers[i], column);
   for (const RemoteTable& table : tables)
     for (const RemoteColumn& column : table.columns)
       if (!column.not_null)
-        new_parent.columns[static_cast<size_t>(new_parent.FindColumn(column.name))].not_null = false;
+        new_parent.columns[static_cast<size_t>(new_parent.FindColumn(column.name))].not_null =
+            false;
   SetPrimaryKey(&new_parent, tables[0].primary_key);
   Oid oid = new_parent.oid;
   Relation& parent = ddl.catalog.relations.emplace(oid, std::move(new_parent)).first->second;
@@ -218,8 +232,10 @@ void AttachTable(Ddl& ddl, const PgQuery__FuncCall& call) {
   }
   for (size_t i = 0; i < tables.size(); i++) {
     Relation& child = AddChild(ddl, request, i, tables[i], parent);
-    if (request.strategy == PartitionStrategy::kNone) LinkChild(ddl, &parent, &child);
-    else LinkPartition(ddl, &parent, &child, std::move(bounds[i]), -1);
+    if (request.strategy == PartitionStrategy::kNone)
+      LinkChild(ddl, &parent, &child);
+    else
+      LinkPartition(ddl, &parent, &child, std::move(bounds[i]), -1);
   }
   SumStatistics(ddl, &parent);
   ReadDefaultCollations(ddl, request.servers, true);
@@ -251,7 +267,8 @@ std::vector<Relation*> LeavesOf(Ddl& ddl, std::span<const Oid> relations) {
   std::vector<Relation*> leaves;
   for (Oid oid : relations)
     for (const Relation* leaf : ddl.catalog.Leaves(ddl.catalog.relations.at(oid)))
-      if (ddl.catalog.servers.at(leaf->server).wrapper == kPostgresWrapper && seen.insert(leaf->oid).second)
+      if (ddl.catalog.servers.at(leaf->server).wrapper == kPostgresWrapper &&
+          seen.insert(leaf->oid).second)
         leaves.push_back(&ddl.GetRelation(leaf->oid));
   return leaves;
 }
@@ -309,9 +326,12 @@ bool Call(Ddl& ddl, const PgQuery__CallStmt& statement) {
   const PgQuery__FuncCall& call = *statement.funccall;
   if (call.n_funcname != 2 || StringOf(call.funcname[0]) != "sluice") return false;
   std::string_view name = StringOf(call.funcname[1]);
-  if (name == "attach_table") AttachTable(ddl, call);
-  else if (name == "detach_table") DetachTable(ddl, call);
-  else if (name == "analyze") CallAnalyze(ddl, call);
+  if (name == "attach_table")
+    AttachTable(ddl, call);
+  else if (name == "detach_table")
+    DetachTable(ddl, call);
+  else if (name == "analyze")
+    CallAnalyze(ddl, call);
   else
     ddl.ThrowAt(MakeError(sqlstate::kUndefinedFunction, "procedure sluice.{} does not exist", name),
                 call.location);

@@ -10,7 +10,9 @@ namespace {
 constexpr int kSampleRows = 1000;       // keys a shard whose hash is checked
 constexpr int kListValuesMax = 10'000;  // values of the expression on one shard
 
-std::string ServerName(const Ddl& ddl, Oid oid) { return ddl.catalog.servers.at(oid).name; }
+std::string ServerName(const Ddl& ddl, Oid oid) {
+  return ddl.catalog.servers.at(oid).name;
+}
 
 std::string TableName(const AttachRequest& request) {
   return fmt::format("\"{}.{}\"", request.schema, request.name);
@@ -31,8 +33,8 @@ struct Side {
   const RemoteTable& table;
 };
 
-[[noreturn]] void ThrowMissing(const Ddl& ddl, const AttachRequest& request, std::string_view column,
-                               Oid with, Oid without) {
+[[noreturn]] void ThrowMissing(const Ddl& ddl, const AttachRequest& request,
+                               std::string_view column, Oid with, Oid without) {
   Throw(sqlstate::kDatatypeMismatch,
         "table {} differs between servers: column \"{}\" exists on \"{}\" but not on \"{}\"",
         TableName(request), column, ServerName(ddl, with), ServerName(ddl, without));
@@ -46,17 +48,19 @@ void CompareColumns(const Ddl& ddl, const AttachRequest& request, const Side& a,
     const RemoteColumn* other = FindColumn(b.table, column.name);
     if (other == nullptr) ThrowMissing(ddl, request, column.name, a.server, b.server);
     bool same_type = column.builtin_type == other->builtin_type &&
-                     column.type_schema == other->type_schema && column.type_name == other->type_name &&
-                     column.is_array == other->is_array && column.type_text == other->type_text;
+                     column.type_schema == other->type_schema &&
+                     column.type_name == other->type_name && column.is_array == other->is_array &&
+                     column.type_text == other->type_text;
     if (!same_type)
-      throw QueryError(
-          MakeError(sqlstate::kDatatypeMismatch,
-                    "table {} differs between servers: column \"{}\" is {} on \"{}\" but {} on \"{}\"",
-                    TableName(request), column.name, column.type_text, ServerName(ddl, a.server),
-                    other->type_text, ServerName(ddl, b.server)));
+      throw QueryError(MakeError(
+          sqlstate::kDatatypeMismatch,
+          "table {} differs between servers: column \"{}\" is {} on \"{}\" but {} on \"{}\"",
+          TableName(request), column.name, column.type_text, ServerName(ddl, a.server),
+          other->type_text, ServerName(ddl, b.server)));
     if (CollationText(column) != CollationText(*other))
       Throw(sqlstate::kCollationMismatch,
-            "table {} differs between servers: the collation of column \"{}\" is {} on \"{}\" but {} on "
+            "table {} differs between servers: the collation of column \"{}\" is {} on \"{}\" but "
+            "{} on "
             "\"{}\"",
             TableName(request), column.name, CollationText(column), ServerName(ddl, a.server),
             CollationText(*other), ServerName(ddl, b.server));
@@ -85,8 +89,8 @@ std::vector<RemoteTable> ReadSameTables(Ddl& ddl, const AttachRequest& request) 
   std::vector<RemoteTable> tables;
   for (size_t i = 0; i < found.size(); i++) {
     if (found[i].empty())
-      Throw(sqlstate::kUndefinedTable, "table {} does not exist on server \"{}\"", TableName(request),
-            ServerName(ddl, request.servers[i]));
+      Throw(sqlstate::kUndefinedTable, "table {} does not exist on server \"{}\"",
+            TableName(request), ServerName(ddl, request.servers[i]));
     tables.push_back(std::move(found[i][0]));
   }
   for (size_t i = 1; i < tables.size(); i++) {
@@ -136,7 +140,8 @@ std::vector<RemoteRows> ReadKeys(Ddl& ddl, const AttachRequest& request, std::st
     list += (list.empty() ? "" : ", ") + expression;
   std::vector<RemoteQuery> queries;
   for (Oid server : request.servers)
-    queries.push_back({server, fmt::format("{} {} FROM {} LIMIT {}", head, list, RemoteName(request), limit)});
+    queries.push_back(
+        {server, fmt::format("{} {} FROM {} LIMIT {}", head, list, RemoteName(request), limit)});
   return ddl.Remote(queries);
 }
 
@@ -150,8 +155,9 @@ void CheckHashes(Ddl& ddl, const AttachRequest& request, const Relation& parent)
       for (size_t i = 0; i < row.size(); i++) {
         Oid type = parent.key.types[i];
         if (row[i] && !HasBinaryCodec(type)) return;  // never pruned by: see catalog/partition.h
-        values.push_back(row[i] ? std::optional(ParseText(type, -1, *row[i], *ddl.context.settings, &ddl.arena))
-                                : std::nullopt);
+        values.push_back(
+            row[i] ? std::optional(ParseText(type, -1, *row[i], *ddl.context.settings, &ddl.arena))
+                   : std::nullopt);
       }
       std::optional<uint64_t> hash = HashPartitionKeys(parent.key.types, values);
       if (!hash) return;
@@ -159,16 +165,17 @@ void CheckHashes(Ddl& ddl, const AttachRequest& request, const Relation& parent)
       if (remainder != server)
         throw QueryError(MakeError(sqlstate::kInvalidParameterValue,
                                    "rule hash does not hold for table {}", TableName(request))
-                             .Detail(fmt::format("A row with key {} lies on server \"{}\" but its hash belongs to "
-                                                 "\"{}\".",
-                                                 row[0].value_or("NULL"),
-                                                 ServerName(ddl, request.servers[server]),
-                                                 ServerName(ddl, request.servers[remainder]))));
+                             .Detail(fmt::format(
+                                 "A row with key {} lies on server \"{}\" but its hash belongs to "
+                                 "\"{}\".",
+                                 row[0].value_or("NULL"), ServerName(ddl, request.servers[server]),
+                                 ServerName(ddl, request.servers[remainder]))));
     }
   }
 }
 
-std::vector<PartitionBound> HashBounds(Ddl& ddl, const AttachRequest& request, const Relation& parent) {
+std::vector<PartitionBound> HashBounds(Ddl& ddl, const AttachRequest& request,
+                                       const Relation& parent) {
   CheckHashes(ddl, request, parent);
   std::vector<PartitionBound> bounds(request.servers.size());
   for (size_t i = 0; i < bounds.size(); i++) {
@@ -187,8 +194,10 @@ std::vector<PartitionBound> GivenListBounds(Ddl& ddl, const AttachRequest& reque
     bounds[i].is_default = IsWord(lists[i], "default");
     if (bounds[i].is_default) continue;
     for (const std::string& value : Split(lists[i], ',')) {
-      if (IsWord(value, "null")) bounds[i].list.push_back(std::nullopt);
-      else bounds[i].list.push_back(CanonicalValue(ddl, parent.key.types[0], value));
+      if (IsWord(value, "null"))
+        bounds[i].list.push_back(std::nullopt);
+      else
+        bounds[i].list.push_back(CanonicalValue(ddl, parent.key.types[0], value));
     }
     std::sort(bounds[i].list.begin(), bounds[i].list.end());
   }
@@ -203,19 +212,21 @@ std::vector<PartitionBound> FoundListBounds(Ddl& ddl, const AttachRequest& reque
   std::vector<PartitionBound> bounds(found.size());
   for (size_t server = 0; server < found.size(); server++) {
     if (found[server].rows.size() > kListValuesMax)
-      Throw(sqlstate::kProgramLimitExceeded, "the expression has more than {} values on server \"{}\"",
-            kListValuesMax, ServerName(ddl, request.servers[server]));
+      Throw(sqlstate::kProgramLimitExceeded,
+            "the expression has more than {} values on server \"{}\"", kListValuesMax,
+            ServerName(ddl, request.servers[server]));
     for (const RemoteRow& row : found[server].rows) {
       std::optional<std::string> value = row[0];
       if (value) value = CanonicalValue(ddl, parent.key.types[0], *value);
       auto [at, added] = owner.emplace(value, server);
       if (!added && at->second != server)
-        throw QueryError(MakeError(sqlstate::kInvalidParameterValue, "rule list does not hold for table {}",
-                                   TableName(request))
-                             .Detail(fmt::format("Rows with value {} lie on servers \"{}\" and \"{}\".",
-                                                 value.value_or("NULL"),
-                                                 ServerName(ddl, request.servers[at->second]),
-                                                 ServerName(ddl, request.servers[server]))));
+        throw QueryError(
+            MakeError(sqlstate::kInvalidParameterValue, "rule list does not hold for table {}",
+                      TableName(request))
+                .Detail(fmt::format("Rows with value {} lie on servers \"{}\" and \"{}\".",
+                                    value.value_or("NULL"),
+                                    ServerName(ddl, request.servers[at->second]),
+                                    ServerName(ddl, request.servers[server]))));
       bounds[server].list.push_back(std::move(value));
     }
     // In a fixed order: tables that are spread alike have equal bounds.
@@ -223,12 +234,14 @@ std::vector<PartitionBound> FoundListBounds(Ddl& ddl, const AttachRequest& reque
   }
   ddl.Notice(MakeError(sqlstate::kSuccess, "rule list: {} values found on {} servers", owner.size(),
                        found.size())
-                 .Hint("Rows with other values that are written to a shard later are not found by queries for such "
+                 .Hint("Rows with other values that are written to a shard later are not found by "
+                       "queries for such "
                        "a value, until the table is attached anew or the rule lists them."));
   return bounds;
 }
 
-std::vector<PartitionBound> RangeBounds(Ddl& ddl, const AttachRequest& request, const Relation& parent) {
+std::vector<PartitionBound> RangeBounds(Ddl& ddl, const AttachRequest& request,
+                                        const Relation& parent) {
   if (parent.key.types.size() != 1) Refuse("rule range over several columns is not supported");
   std::vector<std::string> points = Split(request.values, ',');
   CheckCount(request, points.size() + 1, "ranges");
@@ -245,10 +258,13 @@ std::vector<PartitionBound> RangeBounds(Ddl& ddl, const AttachRequest& request, 
 
 }  // namespace
 
-std::vector<PartitionBound> AttachBounds(Ddl& ddl, const AttachRequest& request, const Relation& parent) {
+std::vector<PartitionBound> AttachBounds(Ddl& ddl, const AttachRequest& request,
+                                         const Relation& parent) {
   switch (parent.key.strategy) {
-    case PartitionStrategy::kHash: return HashBounds(ddl, request, parent);
-    case PartitionStrategy::kRange: return RangeBounds(ddl, request, parent);
+    case PartitionStrategy::kHash:
+      return HashBounds(ddl, request, parent);
+    case PartitionStrategy::kRange:
+      return RangeBounds(ddl, request, parent);
     default:
       return request.values.empty() ? FoundListBounds(ddl, request, parent)
                                     : GivenListBounds(ddl, request, parent);

@@ -8,19 +8,32 @@ namespace {
 
 const char* ObjectTag(PgQuery__ObjectType type) {
   switch (type) {
-    case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE: return "FOREIGN TABLE";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW: return "VIEW";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA: return "SCHEMA";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_SERVER: return "SERVER";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_FDW: return "FOREIGN DATA WRAPPER";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_EXTENSION: return "EXTENSION";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_TYPE: return "TYPE";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE: return "TABLE";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_INDEX: return "INDEX";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE: return "SEQUENCE";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW: return "MATERIALIZED VIEW";
-    case PG_QUERY__OBJECT_TYPE__OBJECT_FUNCTION: return "FUNCTION";
-    default: return "OBJECT";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE:
+      return "FOREIGN TABLE";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
+      return "VIEW";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA:
+      return "SCHEMA";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_SERVER:
+      return "SERVER";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_FDW:
+      return "FOREIGN DATA WRAPPER";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_EXTENSION:
+      return "EXTENSION";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_TYPE:
+      return "TYPE";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE:
+      return "TABLE";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_INDEX:
+      return "INDEX";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE:
+      return "SEQUENCE";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW:
+      return "MATERIALIZED VIEW";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_FUNCTION:
+      return "FUNCTION";
+    default:
+      return "OBJECT";
   }
 }
 
@@ -31,8 +44,8 @@ PgQuery__ObjectType RenamedObject(const PgQuery__RenameStmt& rename) {
   return part ? rename.relation_type : rename.rename_type;
 }
 
-// Privileges are nobody's here yet: everyone may do everything. Dumps of existing set-ups grant and revoke, so
-// that it is no error.
+// Privileges are nobody's here yet: everyone may do everything. Dumps of existing set-ups grant and
+// revoke, so that it is no error.
 void Grant(Ddl& ddl, const PgQuery__GrantStmt& grant) {
   ddl.Warning(MakeError(sqlstate::kWarning, "{} has no effect: privileges are not enforced",
                         grant.is_grant ? "GRANT" : "REVOKE"));
@@ -93,7 +106,8 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
     case PG_QUERY__NODE__NODE_IMPORT_FOREIGN_SCHEMA_STMT:
       ImportForeignSchema(ddl, *node.import_foreign_schema_stmt);
       return "IMPORT FOREIGN SCHEMA";
-    case PG_QUERY__NODE__NODE_COMMENT_STMT: return "COMMENT";  // accepted, not kept
+    case PG_QUERY__NODE__NODE_COMMENT_STMT:
+      return "COMMENT";  // accepted, not kept
     case PG_QUERY__NODE__NODE_GRANT_STMT:
       Grant(ddl, *node.grant_stmt);
       return node.grant_stmt->is_grant ? "GRANT" : "REVOKE";
@@ -104,7 +118,8 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
       if (node.vacuum_stmt->is_vacuumcmd) return std::nullopt;
       Analyze(ddl, *node.vacuum_stmt);
       return "ANALYZE";
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -136,13 +151,18 @@ AnalyzeContext Ddl::MakeAnalyzeContext(std::vector<Oid>* param_types) {
 bool RunDdl(const RawStatement& statement, DdlContext& context) {
   // Cheap for the statements that are none: nothing is copied.
   switch (statement.node->node_case) {
-    case PG_QUERY__NODE__NODE_SELECT_STMT: case PG_QUERY__NODE__NODE_INSERT_STMT:
-    case PG_QUERY__NODE__NODE_UPDATE_STMT: case PG_QUERY__NODE__NODE_DELETE_STMT:
-    case PG_QUERY__NODE__NODE_TRANSACTION_STMT: case PG_QUERY__NODE__NODE_VARIABLE_SET_STMT:
-    case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT: case PG_QUERY__NODE__NODE_EXPLAIN_STMT:
+    case PG_QUERY__NODE__NODE_SELECT_STMT:
+    case PG_QUERY__NODE__NODE_INSERT_STMT:
+    case PG_QUERY__NODE__NODE_UPDATE_STMT:
+    case PG_QUERY__NODE__NODE_DELETE_STMT:
+    case PG_QUERY__NODE__NODE_TRANSACTION_STMT:
+    case PG_QUERY__NODE__NODE_VARIABLE_SET_STMT:
+    case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT:
+    case PG_QUERY__NODE__NODE_EXPLAIN_STMT:
     case PG_QUERY__NODE__NODE_COPY_STMT:
       return false;
-    default: break;
+    default:
+      break;
   }
   Ddl ddl(statement, context);
   try {

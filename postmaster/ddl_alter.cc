@@ -1,4 +1,6 @@
 // ALTER TABLE, FOREIGN TABLE, VIEW, SCHEMA and SERVER.
+#include <cctype>
+
 #include "postmaster/ddl_internal.h"
 
 namespace sluice {
@@ -33,8 +35,8 @@ void AddColumn(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& comma
     Throw(sqlstate::kWrongObjectType, "cannot add column to a partition");
   if (relation->FindColumn(def.colname) >= 0) {
     if (!command.missing_ok)
-      Throw(sqlstate::kDuplicateColumn, "column \"{}\" of relation \"{}\" already exists", def.colname,
-            relation->name);
+      Throw(sqlstate::kDuplicateColumn, "column \"{}\" of relation \"{}\" already exists",
+            def.colname, relation->name);
     ddl.Notice(MakeError(sqlstate::kDuplicateColumn,
                          "column \"{}\" of relation \"{}\" already exists, skipping", def.colname,
                          relation->name));
@@ -47,23 +49,37 @@ void AddColumn(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& comma
     if (each->FindColumn(column.name) < 0)
       each->columns.push_back(each == relation ? column : InheritedColumn(column));
     else
-      ddl.Notice(MakeError(sqlstate::kSuccess, "merging definition of column \"{}\" for child \"{}\"",
-                           column.name, each->name));
+      ddl.Notice(MakeError(sqlstate::kSuccess,
+                           "merging definition of column \"{}\" for child \"{}\"", column.name,
+                           each->name));
   }
 }
 
+// Whether a partition key expression names the column. A string constant that reads like it counts
+// too: refusing too much is safe.
 bool KeyNames(const Relation& relation, std::string_view column) {
+  auto in_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '"';
+  };
   std::string quoted = QuoteIdentifier(column);
-  for (const std::string& expression : relation.key.expressions)
-    if (expression.find(quoted) != std::string::npos) return true;
+  for (const std::string& expression : relation.key.expressions) {
+    for (size_t at = expression.find(quoted); at != std::string::npos;
+         at = expression.find(quoted, at + 1)) {
+      size_t end = at + quoted.size();
+      bool starts = at == 0 || !in_word(expression[at - 1]);
+      bool ends = end == expression.size() || !in_word(expression[end]);
+      if (starts && ends) return true;
+    }
+  }
   return false;
 }
 
 void DropColumn(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& command) {
   std::string name = command.name;
   if (relation->FindColumn(name) < 0 && command.missing_ok) {
-    ddl.Notice(MakeError(sqlstate::kSuccess, "column \"{}\" of relation \"{}\" does not exist, skipping",
-                         name, relation->name));
+    ddl.Notice(MakeError(sqlstate::kSuccess,
+                         "column \"{}\" of relation \"{}\" does not exist, skipping", name,
+                         relation->name));
     return;
   }
   GetColumn(relation, name);
@@ -74,8 +90,8 @@ void DropColumn(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& comm
     if (index < 0) continue;
     if (KeyNames(*each, name))
       Throw(sqlstate::kInvalidTableDefinition,
-            "cannot drop column \"{}\" because it is part of the partition key of relation \"{}\"", name,
-            each->name);
+            "cannot drop column \"{}\" because it is part of the partition key of relation \"{}\"",
+            name, each->name);
     each->columns.erase(each->columns.begin() + index);
     auto& key = each->primary_key;
     if (std::find(key.begin(), key.end(), index) != key.end()) key.clear();
@@ -106,7 +122,8 @@ void ChangeColumnType(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd
 void ChangeTableOptions(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& command) {
   if (relation->kind != RelationKind::kForeignTable)
     throw QueryError(MakeError(sqlstate::kWrongObjectType,
-                               "ALTER action OPTIONS cannot be performed on relation \"{}\"", relation->name)
+                               "ALTER action OPTIONS cannot be performed on relation \"{}\"",
+                               relation->name)
                          .Detail(fmt::format("This operation is not supported for {}s.",
                                              KindName(relation->kind))));
   const PgQuery__List& list = *command.def->list;
@@ -121,7 +138,8 @@ void ChangeColumnOptions(Ddl& ddl, Relation* relation, const PgQuery__AlterTable
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a foreign table", relation->name);
   const PgQuery__List& list = *command.def->list;
   ChangeOptions(ddl, list.items, list.n_items, &column.options);
-  CheckOptions(ddl.catalog.servers.at(relation->server).wrapper, OptionContext::kColumn, column.options);
+  CheckOptions(ddl.catalog.servers.at(relation->server).wrapper, OptionContext::kColumn,
+               column.options);
 }
 
 void AddConstraint(Ddl&, Relation* relation, const PgQuery__AlterTableCmd& command) {
@@ -141,9 +159,12 @@ void SetNotNull(Ddl& ddl, Relation* relation, std::string_view name, bool not_nu
 
 void RunAlter(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& command) {
   switch (command.subtype) {
-    case PG_QUERY__ALTER_TABLE_TYPE__AT_AddColumn: return AddColumn(ddl, relation, command);
-    case PG_QUERY__ALTER_TABLE_TYPE__AT_DropColumn: return DropColumn(ddl, relation, command);
-    case PG_QUERY__ALTER_TABLE_TYPE__AT_AlterColumnType: return ChangeColumnType(ddl, relation, command);
+    case PG_QUERY__ALTER_TABLE_TYPE__AT_AddColumn:
+      return AddColumn(ddl, relation, command);
+    case PG_QUERY__ALTER_TABLE_TYPE__AT_DropColumn:
+      return DropColumn(ddl, relation, command);
+    case PG_QUERY__ALTER_TABLE_TYPE__AT_AlterColumnType:
+      return ChangeColumnType(ddl, relation, command);
     case PG_QUERY__ALTER_TABLE_TYPE__AT_ColumnDefault:
       GetColumn(relation, command.name).default_sql =
           command.def == nullptr ? "" : DeparseExpression(command.def);
@@ -175,9 +196,11 @@ void RunAlter(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& comman
               parent.name, relation->name);
       return Unlink(ddl, relation);
     }
-    case PG_QUERY__ALTER_TABLE_TYPE__AT_AddConstraint: return AddConstraint(ddl, relation, command);
+    case PG_QUERY__ALTER_TABLE_TYPE__AT_AddConstraint:
+      return AddConstraint(ddl, relation, command);
     // What guides local storage or statistics only.
-    case PG_QUERY__ALTER_TABLE_TYPE__AT_SetStatistics: case PG_QUERY__ALTER_TABLE_TYPE__AT_SetStorage:
+    case PG_QUERY__ALTER_TABLE_TYPE__AT_SetStatistics:
+    case PG_QUERY__ALTER_TABLE_TYPE__AT_SetStorage:
     case PG_QUERY__ALTER_TABLE_TYPE__AT_ValidateConstraint:
       return;
     default:
@@ -188,7 +211,8 @@ void RunAlter(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& comman
 
 // ALTER VIEW of a table, ALTER FOREIGN TABLE of a view and so on; ALTER TABLE takes all.
 void CheckKind(const Relation& relation, PgQuery__ObjectType wanted) {
-  bool foreign = relation.kind == RelationKind::kForeignTable, view = relation.kind == RelationKind::kView;
+  bool foreign = relation.kind == RelationKind::kForeignTable,
+       view = relation.kind == RelationKind::kView;
   if (wanted == PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE && !foreign)
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a foreign table", relation.name);
   if (wanted == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW && !view)
@@ -198,7 +222,8 @@ void CheckKind(const Relation& relation, PgQuery__ObjectType wanted) {
 // Views keep their text, which has the names in it.
 void RefuseIfViewUses(const Ddl& ddl, const Relation& relation, const char* what) {
   for (const auto& [oid, other] : ddl.catalog.relations)
-    if (std::find(other.view_uses.begin(), other.view_uses.end(), relation.oid) != other.view_uses.end())
+    if (std::find(other.view_uses.begin(), other.view_uses.end(), relation.oid) !=
+        other.view_uses.end())
       Refuse("{} of a relation that a view uses is not supported: {} uses {}", what,
              Describe(ddl, other), Describe(ddl, relation));
 }
@@ -211,7 +236,8 @@ void RenameColumn(Ddl& ddl, Relation* relation, std::string_view from, std::stri
   for (Relation* each : Tree(ddl, relation)) {
     RefuseIfViewUses(ddl, *each, "renaming a column");
     if (each->FindColumn(to) >= 0)
-      Throw(sqlstate::kDuplicateColumn, "column \"{}\" of relation \"{}\" already exists", to, each->name);
+      Throw(sqlstate::kDuplicateColumn, "column \"{}\" of relation \"{}\" already exists", to,
+            each->name);
     if (KeyNames(*each, from)) Refuse("renaming a column of a partition key is not supported");
     GetColumn(each, from).name = to;
   }
@@ -282,7 +308,8 @@ void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename) {
       if (relation != nullptr) RenameColumn(ddl, relation, rename.subname, rename.newname);
       break;
     }
-    case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE: case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
     case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE: {
       Relation* relation = FindRelation(ddl, *rename.relation, rename.missing_ok);
       if (relation == nullptr) break;
@@ -290,7 +317,9 @@ void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename) {
       RenameRelation(ddl, relation, rename.newname);
       break;
     }
-    case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA: RenameSchema(ddl, rename.subname, rename.newname); break;
+    case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA:
+      RenameSchema(ddl, rename.subname, rename.newname);
+      break;
     case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_SERVER: {
       Server& server = GetServer(ddl, StringOf(rename.object));
       if (ddl.catalog.FindServer(rename.newname) != nullptr)
@@ -298,7 +327,8 @@ void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename) {
       server.name = rename.newname;
       break;
     }
-    default: Refuse("this form of ALTER … RENAME is not supported");
+    default:
+      Refuse("this form of ALTER … RENAME is not supported");
   }
   ddl.changed = true;
 }
@@ -314,8 +344,10 @@ void AlterOwner(Ddl& ddl, const PgQuery__AlterOwnerStmt& alter) {
       if (!ddl.catalog.HasSchema(StringOf(alter.object)))
         Throw(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", StringOf(alter.object));
       break;  // schemas have no owner here
-    case PG_QUERY__OBJECT_TYPE__OBJECT_FDW: break;
-    default: Refuse("this form of ALTER … OWNER TO is not supported");
+    case PG_QUERY__OBJECT_TYPE__OBJECT_FDW:
+      break;
+    default:
+      Refuse("this form of ALTER … OWNER TO is not supported");
   }
 }
 

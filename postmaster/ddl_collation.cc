@@ -5,8 +5,8 @@ namespace sluice {
 
 namespace {
 
-// By to_jsonb, so that servers of versions without the column answer too. Provider b (built in) orders
-// by code point, as C does.
+// By to_jsonb, so that servers of versions without the column answer too. Provider b (built in)
+// orders by code point, as C does.
 constexpr const char* kDefaultCollationSql =
     "SELECT coalesce(to_jsonb(d)->>'datlocprovider', 'c'),"
     " coalesce(to_jsonb(d)->>'daticulocale', to_jsonb(d)->>'datlocale', datcollate),"
@@ -14,7 +14,8 @@ constexpr const char* kDefaultCollationSql =
     " FROM pg_database d WHERE datname = current_database()";
 
 // "c en_US.UTF-8 2.36" → its three parts; the locale may have spaces, the others not.
-void SplitCollation(const std::string& text, char* provider, std::string* locale, std::string* version) {
+void SplitCollation(const std::string& text, char* provider, std::string* locale,
+                    std::string* version) {
   size_t last = text.rfind(' ');
   *provider = text[0];
   *locale = text.substr(2, last - 2);
@@ -40,7 +41,8 @@ std::set<Oid> ServersInUse(const Ddl& ddl) {
 
 void WarnOfDifference(const Ddl& ddl, const Server& a, const Server& b) {
   ddl.Warning(MakeError(sqlstate::kCollationMismatch,
-                        "servers \"{}\" and \"{}\" have different default collations", a.name, b.name)
+                        "servers \"{}\" and \"{}\" have different default collations", a.name,
+                        b.name)
                   .Detail(fmt::format("\"{}\" and \"{}\" (provider, locale, version).", a.collation,
                                       b.collation))
                   .Hint("Text under the default collation cannot be ordered over these servers."));
@@ -54,7 +56,8 @@ std::set<Oid>& Unreachable() {
 
 }  // namespace
 
-// Where servers differ, or one was not asked yet, the locale is one that no host has: ordering by it is refused.
+// Where servers differ, or one was not asked yet, the locale is one that no host has: ordering by
+// it is refused.
 void SetDefaultCollation(Ddl& ddl) {
   CatalogCollation collation{kDefaultCollationOid, "pg_catalog", "default", 'c', "", "", true};
   const Server* first = nullptr;
@@ -65,7 +68,8 @@ void SetDefaultCollation(Ddl& ddl) {
     } else if (first == nullptr) {
       first = &server;
     } else if (server.collation != first->collation) {
-      collation.locale = fmt::format("(differs between servers {} and {})", first->name, server.name);
+      collation.locale =
+          fmt::format("(differs between servers {} and {})", first->name, server.name);
       WarnOfDifference(ddl, *first, server);
       break;
     }
@@ -74,7 +78,8 @@ void SetDefaultCollation(Ddl& ddl) {
   if (collation.locale.empty())
     SplitCollation(first->collation, &collation.provider, &collation.locale, &collation.version);
   else
-    collation.locale.resize(std::min<size_t>(collation.locale.size(), 60));  // CollationInfo::locale
+    collation.locale.resize(
+        std::min<size_t>(collation.locale.size(), 60));  // CollationInfo::locale
   CatalogCollation& known = ddl.catalog.collations[kDefaultCollationOid];
   if (known.locale == collation.locale && known.provider == collation.provider &&
       known.version == collation.version)
@@ -94,11 +99,12 @@ Oid ImportCollation(Ddl& ddl, const RemoteCollation& as_reported) {
     bool same = known.provider == remote.provider && known.locale == remote.locale &&
                 known.version == remote.version && known.deterministic == remote.deterministic;
     if (!same)
-      throw QueryError(MakeError(sqlstate::kCollationMismatch,
-                                 "collation \"{}\" differs between servers", remote.name)
-                           .Detail(fmt::format("\"{} {} {}\" and \"{} {} {}\" (provider, locale, version).",
-                                               known.provider, known.locale, known.version,
-                                               remote.provider, remote.locale, remote.version)));
+      throw QueryError(
+          MakeError(sqlstate::kCollationMismatch, "collation \"{}\" differs between servers",
+                    remote.name)
+              .Detail(fmt::format("\"{} {} {}\" and \"{} {} {}\" (provider, locale, version).",
+                                  known.provider, known.locale, known.version, remote.provider,
+                                  remote.locale, remote.version)));
     return oid;
   }
   CatalogCollation added;
@@ -128,7 +134,8 @@ Oid ResolveCollation(Ddl& ddl, const PgQuery__CollateClause& clause, Oid server)
   if (server != kInvalidOid && ddl.catalog.servers.at(server).wrapper == kPostgresWrapper) {
     std::string sql = "SELECT n.nspname, c.collname, " + RemoteCollationColumns("c") +
                       " FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace"
-                      " WHERE c.collname = " + QuoteLiteral(name.name) +
+                      " WHERE c.collname = " +
+                      QuoteLiteral(name.name) +
                       " AND c.collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding()))";
     if (!name.schema.empty()) sql += " AND n.nspname = " + QuoteLiteral(name.schema);
     const RemoteQuery query{server, sql};
@@ -170,7 +177,8 @@ void ReadDefaultCollations(Ddl& ddl, std::span<const Oid> servers, bool required
     Error warning = failure.error;
     warning.message = fmt::format("could not read the default collation of server \"{}\": {}",
                                   ddl.catalog.servers.at(queries[0].server).name, warning.message);
-    warning.hint = "Run CALL sluice.analyze() when it can be reached; until then text cannot be ordered here.";
+    warning.hint =
+        "Run CALL sluice.analyze() when it can be reached; until then text cannot be ordered here.";
     ddl.Warning(warning);
   }
   SetDefaultCollation(ddl);

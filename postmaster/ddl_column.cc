@@ -36,13 +36,18 @@ ColumnInfo InheritedColumn(const ColumnInfo& column) {
   return inherited;
 }
 
-bool ApplyColumnDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, Oid server, ColumnInfo* column) {
+bool ApplyColumnDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, Oid server,
+                           ColumnInfo* column) {
   bool foreign = server != kInvalidOid, primary = false;
   for (size_t i = 0; i < def.n_constraints; i++) {
     const PgQuery__Constraint& constraint = *def.constraints[i]->constraint;
     switch (constraint.contype) {
-      case PG_QUERY__CONSTR_TYPE__CONSTR_NULL: column->not_null = false; break;
-      case PG_QUERY__CONSTR_TYPE__CONSTR_NOTNULL: column->not_null = true; break;
+      case PG_QUERY__CONSTR_TYPE__CONSTR_NULL:
+        column->not_null = false;
+        break;
+      case PG_QUERY__CONSTR_TYPE__CONSTR_NOTNULL:
+        column->not_null = true;
+        break;
       case PG_QUERY__CONSTR_TYPE__CONSTR_DEFAULT:
         column->default_sql = DeparseExpression(constraint.raw_expr);
         break;
@@ -56,8 +61,11 @@ bool ApplyColumnDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, Oid server, 
       case PG_QUERY__CONSTR_TYPE__CONSTR_FOREIGN:
         if (foreign) RefuseOnForeignTable(ddl, "foreign key", constraint.location);
         break;
-      case PG_QUERY__CONSTR_TYPE__CONSTR_IDENTITY: column->not_null = true; break;
-      default: break;  // CHECK, GENERATED: the shards compute and check
+      case PG_QUERY__CONSTR_TYPE__CONSTR_IDENTITY:
+        column->not_null = true;
+        break;
+      default:
+        break;  // CHECK, GENERATED: the shards compute and check
     }
   }
   if (def.n_fdwoptions > 0 && !foreign)
@@ -87,8 +95,8 @@ ColumnInfo MakeColumn(Ddl& ddl, const PgQuery__ColumnDef& def, Oid server) {
 
 void SetPrimaryKey(Relation* relation, const std::vector<std::string>& names) {
   if (!relation->primary_key.empty())
-    Throw(sqlstate::kInvalidTableDefinition, "multiple primary keys for table \"{}\" are not allowed",
-          relation->name);
+    Throw(sqlstate::kInvalidTableDefinition,
+          "multiple primary keys for table \"{}\" are not allowed", relation->name);
   for (const std::string& name : names) {
     int column = relation->FindColumn(name);
     if (column < 0)

@@ -1,8 +1,7 @@
-// Raw trees back to SQL text, by libpg_query's deparser: expressions of partition keys and defaults, and the
-// queries of views.
-#include <pg_query.h>
-
+// Raw trees back to SQL text, by libpg_query's deparser: expressions of partition keys and
+// defaults, and the queries of views.
 #include <cstdlib>
+#include <pg_query.h>
 
 #include "postmaster/ddl_internal.h"
 
@@ -91,7 +90,8 @@ std::string DeparseExpression(const RawNode* expression) {
 
 std::string DeparseViewQuery(const Ddl& ddl, const RawNode* query, std::vector<Oid>* uses) {
   OwnedNode copy = CopyNode(query);
-  // A name that some WITH of the query defines may mean that; it keeps its meaning by staying as it is.
+  // A name that some WITH of the query defines may mean that; it keeps its meaning by staying as it
+  // is.
   std::set<std::string> cte_names;
   Walk(&copy->base, [&](ProtobufCMessage* message) {
     if (message->descriptor != &pg_query__common_table_expr__descriptor) return;

@@ -12,15 +12,18 @@ struct DropSet {
     Oid oid;           // server, relation; of a mapping: its server
     std::string name;  // schema; of a mapping: its user
     std::string description;
-    bool asked;        // named by the command, or part of what is
+    bool asked;  // named by the command, or part of what is
     bool operator==(const Item& other) const {
       return kind == other.kind && oid == other.oid && name == other.name;
     }
   };
   std::vector<Item> items;
-  std::vector<std::string> dependencies;  // "foreign table t depends on server s", of those not asked for
+  std::vector<std::string>
+      dependencies;  // "foreign table t depends on server s", of those not asked for
 
-  bool Has(const Item& item) const { return std::find(items.begin(), items.end(), item) != items.end(); }
+  bool Has(const Item& item) const {
+    return std::find(items.begin(), items.end(), item) != items.end();
+  }
 };
 using Item = DropSet::Item;
 
@@ -92,8 +95,12 @@ void CheckDependents(Ddl& ddl, const DropSet& set, bool cascade, const std::stri
 void Remove(Ddl& ddl, const DropSet& set) {
   for (const Item& item : set.items) {
     switch (item.kind) {
-      case Item::kSchema: std::erase(ddl.catalog.schemas, item.name); break;
-      case Item::kServer: ddl.catalog.servers.erase(item.oid); break;
+      case Item::kSchema:
+        std::erase(ddl.catalog.schemas, item.name);
+        break;
+      case Item::kServer:
+        ddl.catalog.servers.erase(item.oid);
+        break;
       case Item::kMapping:
         std::erase_if(ddl.catalog.user_mappings, [&](const UserMapping& mapping) {
           return mapping.server == item.oid && mapping.user == item.name;
@@ -113,30 +120,35 @@ void Remove(Ddl& ddl, const DropSet& set) {
 }
 
 struct KindWord {
-  const char* word;     // "foreign table"
+  const char* word;  // "foreign table"
   const char* article;
   const char* command;  // for the hint
 };
 
 KindWord WordOf(RelationKind kind) {
   switch (kind) {
-    case RelationKind::kForeignTable: return {"foreign table", "a", "FOREIGN TABLE"};
-    case RelationKind::kView: return {"view", "a", "VIEW"};
-    default: return {"table", "a", "TABLE"};
+    case RelationKind::kForeignTable:
+      return {"foreign table", "a", "FOREIGN TABLE"};
+    case RelationKind::kView:
+      return {"view", "a", "VIEW"};
+    default:
+      return {"table", "a", "TABLE"};
   }
 }
 
 KindWord WantedWord(PgQuery__ObjectType type) {
-  if (type == PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE) return WordOf(RelationKind::kForeignTable);
+  if (type == PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE)
+    return WordOf(RelationKind::kForeignTable);
   if (type == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW) return WordOf(RelationKind::kView);
   return WordOf(RelationKind::kPartitioned);
 }
 
 [[noreturn]] void ThrowWrongKind(const Relation& relation, const KindWord& wanted) {
   KindWord is = WordOf(relation.kind);
-  throw QueryError(MakeError(sqlstate::kWrongObjectType, "\"{}\" is not {} {}", relation.name,
-                             wanted.article, wanted.word)
-                       .Hint(fmt::format("Use DROP {} to remove {} {}.", is.command, is.article, is.word)));
+  throw QueryError(
+      MakeError(sqlstate::kWrongObjectType, "\"{}\" is not {} {}", relation.name, wanted.article,
+                wanted.word)
+          .Hint(fmt::format("Use DROP {} to remove {} {}.", is.command, is.article, is.word)));
 }
 
 // What the command names; nullopt with a NOTICE: not there, IF EXISTS.
@@ -148,8 +160,9 @@ std::optional<Item> NamedRelation(Ddl& ddl, const PgQuery__DropStmt& drop, const
                               : ddl.catalog.FindRelation(name.schema, name.name);
   if (found == nullptr) {
     bool no_schema = !name.schema.empty() && !ddl.catalog.HasSchema(name.schema);
-    std::string message = no_schema ? fmt::format("schema \"{}\" does not exist", name.schema)
-                                    : fmt::format("{} \"{}\" does not exist", wanted.word, name.name);
+    std::string message = no_schema
+                              ? fmt::format("schema \"{}\" does not exist", name.schema)
+                              : fmt::format("{} \"{}\" does not exist", wanted.word, name.name);
     if (!drop.missing_ok)
       Throw(no_schema ? sqlstate::kInvalidSchemaName
             : drop.remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE
@@ -190,7 +203,8 @@ void Drop(Ddl& ddl, const PgQuery__DropStmt& drop) {
   for (size_t i = 0; i < drop.n_objects; i++) {
     std::optional<Item> item;
     switch (drop.remove_type) {
-      case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE: case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
+      case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE:
+      case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
       case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE:
         item = NamedRelation(ddl, drop, drop.objects[i]);
         break;
@@ -201,8 +215,10 @@ void Drop(Ddl& ddl, const PgQuery__DropStmt& drop) {
         item = NamedSchema(ddl, drop, drop.objects[i]);
         break;
       // Built in: there is nothing to drop, and nothing that fails without it.
-      case PG_QUERY__OBJECT_TYPE__OBJECT_EXTENSION: return;
-      default: Refuse("this form of DROP is not supported");
+      case PG_QUERY__OBJECT_TYPE__OBJECT_EXTENSION:
+        return;
+      default:
+        Refuse("this form of DROP is not supported");
     }
     if (item && !set.Has(*item)) set.items.push_back(std::move(*item));
   }
@@ -235,7 +251,8 @@ void CreateSchema(Ddl& ddl, const PgQuery__CreateSchemaStmt& create) {
   if (ddl.catalog.HasSchema(name)) {
     if (!create.if_not_exists)
       Throw(sqlstate::kDuplicateSchema, "schema \"{}\" already exists", name);
-    ddl.Notice(MakeError(sqlstate::kDuplicateSchema, "schema \"{}\" already exists, skipping", name));
+    ddl.Notice(
+        MakeError(sqlstate::kDuplicateSchema, "schema \"{}\" already exists, skipping", name));
     return;
   }
   ddl.catalog.schemas.push_back(name);

@@ -45,7 +45,8 @@ void ImportTable(Ddl& ddl, const Server& server, const RemoteTable& remote, std:
     ColumnInfo local = LocalColumn(ddl, server.oid, column);
     local.not_null = options.not_null && column.not_null;
     if (!options.collate) local.collation = FindType(local.type)->collation;
-    if (column.generated ? options.generated : options.defaults) local.default_sql = column.default_sql;
+    if (column.generated ? options.generated : options.defaults)
+      local.default_sql = column.default_sql;
     local.options = {{"column_name", column.name}};
     table.columns.push_back(std::move(local));
   }
@@ -60,8 +61,10 @@ void ImportTable(Ddl& ddl, const Server& server, const RemoteTable& remote, std:
 void ImportForeignSchema(Ddl& ddl, const PgQuery__ImportForeignSchemaStmt& import) {
   const Server& server = GetServer(ddl, import.server_name);
   if (server.wrapper != kPostgresWrapper)
-    throw QueryError(MakeError(MakeSqlState("HV00P"), "foreign-data wrapper \"{}\" does not support "
-                               "IMPORT FOREIGN SCHEMA", server.wrapper));
+    throw QueryError(MakeError(MakeSqlState("HV00P"),
+                               "foreign-data wrapper \"{}\" does not support "
+                               "IMPORT FOREIGN SCHEMA",
+                               server.wrapper));
   std::string schema = CreationSchema(ddl, import.local_schema);
   ImportOptions options = ReadOptions(ddl, import);
   std::vector<std::string> names = TableNames(import);
@@ -73,8 +76,8 @@ void ImportForeignSchema(Ddl& ddl, const PgQuery__ImportForeignSchemaStmt& impor
   if (ddl.Remote(std::span(&exists, 1))[0].rows.empty())
     Throw(MakeSqlState("HV00Q"), "schema \"{}\" is not present on foreign server \"{}\"",
           import.remote_schema, server.name);
-  std::vector<RemoteTable> tables = ReadRemoteTables(ddl, std::span(&server.oid, 1),
-                                                     import.remote_schema, only ? &names : nullptr)[0];
+  std::vector<RemoteTable> tables = ReadRemoteTables(
+      ddl, std::span(&server.oid, 1), import.remote_schema, only ? &names : nullptr)[0];
   for (const RemoteTable& table : tables) {
     bool named = std::find(names.begin(), names.end(), table.name) != names.end();
     if (except && named) continue;

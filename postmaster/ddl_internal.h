@@ -2,7 +2,6 @@
 #pragma once
 
 #include <pg_query/pg_query.pb-c.h>
-
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,7 +29,10 @@ struct Ddl {
   Arena arena;
   bool changed = false;
 
-  Oid NewOid() { changed = true; return catalog.next_oid++; }
+  Oid NewOid() {
+    changed = true;
+    return catalog.next_oid++;
+  }
   Relation& GetRelation(Oid oid) { return catalog.relations.at(oid); }
   void Notice(Error notice) const { context.notice(LogLevel::kNotice, notice); }
   void Warning(Error warning) const { context.notice(LogLevel::kWarning, warning); }
@@ -43,19 +45,23 @@ struct Ddl {
   }
 };
 
-inline std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
+inline std::string_view Text(const char* text) {
+  return text == nullptr ? "" : text;
+}
 // A String node's (or a string constant's) text.
 std::string_view StringOf(const RawNode* node);
 std::vector<std::string> StringList(RawNode* const* nodes, size_t count);
 // schema.name of a list of String nodes.
-struct QualifiedName { std::string schema, name; };
+struct QualifiedName {
+  std::string schema, name;
+};
 QualifiedName NameOfList(Ddl& ddl, RawNode* const* nodes, size_t count);
 
 // --- names (ddl_name.cc)
 // "foreign table", "table", "view"
 const char* KindName(RelationKind kind);
 const Relation* FindRelation(const Ddl& ddl, const PgQuery__RangeVar& name);
-Relation& GetRelation(Ddl& ddl, const PgQuery__RangeVar& name);  // 42P01
+Relation& GetRelation(Ddl& ddl, const PgQuery__RangeVar& name);                    // 42P01
 Relation* FindRelation(Ddl& ddl, const PgQuery__RangeVar& name, bool missing_ok);  // with a NOTICE
 // Where a new object goes; throws 3F000.
 std::string CreationSchema(const Ddl& ddl, std::string_view schema);
@@ -75,11 +81,15 @@ std::string DeparseExpression(const RawNode* expression);
 std::string DeparseViewQuery(const Ddl& ddl, const RawNode* query, std::vector<Oid>* uses);
 
 // --- types and collations (ddl_type.cc, ddl_collation.cc)
-struct TypeAndMod { Oid type; int32_t typmod; };
-// A type that neither Postgres nor the catalog has is looked up on `server` (if one is given) and registered.
+struct TypeAndMod {
+  Oid type;
+  int32_t typmod;
+};
+// A type that neither Postgres nor the catalog has is looked up on `server` (if one is given) and
+// registered.
 TypeAndMod ResolveType(Ddl& ddl, const PgQuery__TypeName& name, Oid server);
-// The shard's type by name, registered here with its enum labels and its array type. Throws 42704 where the server
-// has none, 42804 where another server's type of that name differs.
+// The shard's type by name, registered here with its enum labels and its array type. Throws 42704
+// where the server has none, 42804 where another server's type of that name differs.
 Oid ImportType(Ddl& ddl, Oid server, std::string_view schema, std::string_view name);
 // A collation of a shard.
 struct RemoteCollation {
@@ -90,14 +100,15 @@ struct RemoteCollation {
 Oid ImportCollation(Ddl& ddl, const RemoteCollation& collation);
 // Of a COLLATE clause; looked up on `server` (if one is given) where the catalog has none.
 Oid ResolveCollation(Ddl& ddl, const PgQuery__CollateClause& clause, Oid server);
-// SQL for four columns of pg_collation `alias`; after schema and name they make up a RemoteCollation, which
-// ReadCollation takes from six columns of a row.
+// SQL for four columns of pg_collation `alias`; after schema and name they make up a
+// RemoteCollation, which ReadCollation takes from six columns of a row.
 std::string RemoteCollationColumns(std::string_view alias);
 RemoteCollation ReadCollation(const RemoteRow& row, size_t first);
 // The default collation by what is known of the servers that have tables.
 void SetDefaultCollation(Ddl& ddl);
-// Reads the databases' default collations of servers that were not asked yet; a difference between servers is a warning,
-// and order by it is refused from then on. `required`: failure to reach a server is an error, else nothing.
+// Reads the databases' default collations of servers that were not asked yet; a difference between
+// servers is a warning, and order by it is refused from then on. `required`: failure to reach a
+// server is an error, else nothing.
 void ReadDefaultCollations(Ddl& ddl, std::span<const Oid> servers, bool required);
 
 // --- columns and tables (ddl_column.cc, ddl_table.cc)
@@ -130,8 +141,8 @@ void CheckInheritable(Ddl& ddl, const Relation& parent, const Relation& child);
 void AttachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& command);
 void DetachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& command);
 // The key of `sql` expressions over the parent's columns.
-void SetPartitionExpressions(Ddl& ddl, PartitionStrategy strategy, std::vector<std::string> expressions,
-                             Relation* parent);
+void SetPartitionExpressions(Ddl& ddl, PartitionStrategy strategy,
+                             std::vector<std::string> expressions, Relation* parent);
 // A literal as the key's canonical text.
 std::string CanonicalValue(Ddl& ddl, Oid type, std::string_view text);
 
@@ -148,12 +159,13 @@ void CreateWrapper(Ddl& ddl, const PgQuery__CreateFdwStmt& create);
 void CreateSchema(Ddl& ddl, const PgQuery__CreateSchemaStmt& create);  // ddl_drop.cc
 // A relation and all below it; views that use them keep it from going (2BP01).
 void DropRelationTree(Ddl& ddl, Oid root);
-void CreateView(Ddl& ddl, const PgQuery__ViewStmt& create);            // ddl_view.cc
+void CreateView(Ddl& ddl, const PgQuery__ViewStmt& create);  // ddl_view.cc
 // The columns of a stored query.
 std::vector<ColumnInfo> ViewColumns(Ddl& ddl, const std::string& sql);
-void Drop(Ddl& ddl, const PgQuery__DropStmt& drop);                    // ddl_drop.cc
-void ImportForeignSchema(Ddl& ddl, const PgQuery__ImportForeignSchemaStmt& import);  // ddl_import.cc
-bool Call(Ddl& ddl, const PgQuery__CallStmt& call);                    // attach.cc
-void Analyze(Ddl& ddl, const PgQuery__VacuumStmt& analyze);            // attach.cc
+void Drop(Ddl& ddl, const PgQuery__DropStmt& drop);  // ddl_drop.cc
+void ImportForeignSchema(Ddl& ddl,
+                         const PgQuery__ImportForeignSchemaStmt& import);  // ddl_import.cc
+bool Call(Ddl& ddl, const PgQuery__CallStmt& call);                        // attach.cc
+void Analyze(Ddl& ddl, const PgQuery__VacuumStmt& analyze);                // attach.cc
 
 }  // namespace sluice

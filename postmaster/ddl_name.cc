@@ -26,18 +26,21 @@ QualifiedName NameOfList(Ddl&, RawNode* const* nodes, size_t count) {
 
 const char* KindName(RelationKind kind) {
   switch (kind) {
-    case RelationKind::kForeignTable: return "foreign table";
-    case RelationKind::kView: return "view";
-    default: return "table";
+    case RelationKind::kForeignTable:
+      return "foreign table";
+    case RelationKind::kView:
+      return "view";
+    default:
+      return "table";
   }
 }
 
 std::string Describe(const Ddl& ddl, const Relation& relation) {
   // Unqualified where the search path finds it.
   bool visible = ddl.catalog.FindRelation(ddl.context.search_path, relation.name) == &relation;
-  return fmt::format("{} {}", KindName(relation.kind),
-                     visible ? QuoteIdentifier(relation.name)
-                             : QuoteQualified(relation.schema, relation.name));
+  return fmt::format(
+      "{} {}", KindName(relation.kind),
+      visible ? QuoteIdentifier(relation.name) : QuoteQualified(relation.schema, relation.name));
 }
 
 namespace {
@@ -64,7 +67,8 @@ Relation* FindRelation(Ddl& ddl, const PgQuery__RangeVar& name, bool missing_ok)
   if (found != nullptr) return &ddl.GetRelation(found->oid);
   std::string_view schema = Text(name.schemaname);
   if (missing_ok) {
-    ddl.Notice(MakeError(sqlstate::kSuccess, "relation \"{}\" does not exist, skipping", Shown(name)));
+    ddl.Notice(
+        MakeError(sqlstate::kSuccess, "relation \"{}\" does not exist, skipping", Shown(name)));
     return nullptr;
   }
   if (!schema.empty() && !ddl.catalog.HasSchema(schema))
@@ -91,9 +95,9 @@ std::string CreationSchema(const Ddl& ddl, std::string_view schema) {
 
 bool CheckNameFree(Ddl& ddl, std::string_view schema, std::string_view name, bool if_not_exists) {
   if (ddl.catalog.FindRelation(schema, name) == nullptr) return true;
-  if (!if_not_exists)
-    Throw(sqlstate::kDuplicateTable, "relation \"{}\" already exists", name);
-  ddl.Notice(MakeError(sqlstate::kDuplicateTable, "relation \"{}\" already exists, skipping", name));
+  if (!if_not_exists) Throw(sqlstate::kDuplicateTable, "relation \"{}\" already exists", name);
+  ddl.Notice(
+      MakeError(sqlstate::kDuplicateTable, "relation \"{}\" already exists, skipping", name));
   return false;
 }
 
@@ -105,9 +109,12 @@ Server& GetServer(Ddl& ddl, std::string_view name) {
 
 std::string RoleName(const Ddl& ddl, const PgQuery__RoleSpec& role) {
   switch (role.roletype) {
-    case PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_PUBLIC: return "public";
-    case PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_CSTRING: return role.rolename;
-    default: return ddl.context.user;  // CURRENT_USER, SESSION_USER, CURRENT_ROLE
+    case PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_PUBLIC:
+      return "public";
+    case PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_CSTRING:
+      return role.rolename;
+    default:
+      return ddl.context.user;  // CURRENT_USER, SESSION_USER, CURRENT_ROLE
   }
 }
 
@@ -118,10 +125,14 @@ std::string ValueOf(const PgQuery__DefElem& element) {
   const RawNode* arg = element.arg;
   if (arg == nullptr) return "";
   switch (arg->node_case) {
-    case PG_QUERY__NODE__NODE_INTEGER: return std::to_string(arg->integer->ival);
-    case PG_QUERY__NODE__NODE_FLOAT: return arg->float_->fval;
-    case PG_QUERY__NODE__NODE_BOOLEAN: return arg->boolean->boolval ? "true" : "false";
-    default: return std::string(StringOf(arg));
+    case PG_QUERY__NODE__NODE_INTEGER:
+      return std::to_string(arg->integer->ival);
+    case PG_QUERY__NODE__NODE_FLOAT:
+      return arg->float_->fval;
+    case PG_QUERY__NODE__NODE_BOOLEAN:
+      return arg->boolean->boolval ? "true" : "false";
+    default:
+      return std::string(StringOf(arg));
   }
 }
 

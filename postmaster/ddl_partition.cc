@@ -20,15 +20,19 @@ PartitionStrategy StrategyOf(std::string_view name) {
 
 const char* StrategyName(PartitionStrategy strategy) {
   switch (strategy) {
-    case PartitionStrategy::kHash: return "hash";
-    case PartitionStrategy::kList: return "list";
-    default: return "range";
+    case PartitionStrategy::kHash:
+      return "hash";
+    case PartitionStrategy::kList:
+      return "list";
+    default:
+      return "range";
   }
 }
 
 void CheckImmutable(const Expr& expr) {
   if (expr.kind == ExprKind::kAggregate)
-    Throw(sqlstate::kGroupingError, "aggregate functions are not allowed in partition key expressions");
+    Throw(sqlstate::kGroupingError,
+          "aggregate functions are not allowed in partition key expressions");
   if (expr.kind == ExprKind::kSubquery)
     Throw(sqlstate::kFeatureNotSupported, "cannot use subquery in partition key expression");
   const ProcInfo* function = expr.function == kInvalidOid ? nullptr : FindProc(expr.function);
@@ -43,31 +47,42 @@ void CheckImmutable(const Expr& expr) {
 
 // A literal's text; nullopt: NULL. Anything that would have to be computed is refused.
 std::optional<std::string> LiteralText(Ddl& ddl, const RawNode* node) {
-  if (node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST) return LiteralText(ddl, node->type_cast->arg);
+  if (node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST)
+    return LiteralText(ddl, node->type_cast->arg);
   if (node->node_case != PG_QUERY__NODE__NODE_A_CONST)
     Refuse("a partition bound that is not a literal is not supported: {}", DeparseExpression(node));
   const PgQuery__AConst& constant = *node->a_const;
   if (constant.isnull) return std::nullopt;
   switch (constant.val_case) {
-    case PG_QUERY__A__CONST__VAL_IVAL: return std::to_string(constant.ival->ival);
-    case PG_QUERY__A__CONST__VAL_FVAL: return constant.fval->fval;
-    case PG_QUERY__A__CONST__VAL_BOOLVAL: return constant.boolval->boolval ? "true" : "false";
-    case PG_QUERY__A__CONST__VAL_SVAL: return constant.sval->sval;
-    default: Refuse("a partition bound that is a bit string is not supported");
+    case PG_QUERY__A__CONST__VAL_IVAL:
+      return std::to_string(constant.ival->ival);
+    case PG_QUERY__A__CONST__VAL_FVAL:
+      return constant.fval->fval;
+    case PG_QUERY__A__CONST__VAL_BOOLVAL:
+      return constant.boolval->boolval ? "true" : "false";
+    case PG_QUERY__A__CONST__VAL_SVAL:
+      return constant.sval->sval;
+    default:
+      Refuse("a partition bound that is a bit string is not supported");
   }
 }
 
 int LocationOf(const RawNode* node) {
   switch (node->node_case) {
-    case PG_QUERY__NODE__NODE_A_CONST: return node->a_const->location;
-    case PG_QUERY__NODE__NODE_TYPE_CAST: return LocationOf(node->type_cast->arg);
-    case PG_QUERY__NODE__NODE_COLUMN_REF: return node->column_ref->location;
-    default: return -1;
+    case PG_QUERY__NODE__NODE_A_CONST:
+      return node->a_const->location;
+    case PG_QUERY__NODE__NODE_TYPE_CAST:
+      return LocationOf(node->type_cast->arg);
+    case PG_QUERY__NODE__NODE_COLUMN_REF:
+      return node->column_ref->location;
+    default:
+      return -1;
   }
 }
 
 std::string BoundValue(Ddl& ddl, Oid type, std::string_view text, const RawNode* node) {
-  // 'x'::date under a key of another type would have to be converted: only the key's own type is read.
+  // 'x'::date under a key of another type would have to be converted: only the key's own type is
+  // read.
   if (node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST) {
     TypeAndMod cast = ResolveType(ddl, *node->type_cast->type_name, kInvalidOid);
     if (cast.type != type)
@@ -81,11 +96,12 @@ std::string BoundValue(Ddl& ddl, Oid type, std::string_view text, const RawNode*
   }
 }
 
-std::vector<PartitionBound::RangeDatum> RangeBound(Ddl& ddl, const Relation& parent, const char* side,
-                                                   RawNode* const* nodes, size_t count) {
+std::vector<PartitionBound::RangeDatum> RangeBound(Ddl& ddl, const Relation& parent,
+                                                   const char* side, RawNode* const* nodes,
+                                                   size_t count) {
   if (count != parent.key.types.size())
-    Throw(sqlstate::kInvalidTableDefinition, "{} must specify exactly one value per partitioning column",
-          side);
+    Throw(sqlstate::kInvalidTableDefinition,
+          "{} must specify exactly one value per partitioning column", side);
   std::vector<PartitionBound::RangeDatum> bound;
   for (size_t i = 0; i < count; i++) {
     PartitionBound::RangeDatum datum;
@@ -104,9 +120,10 @@ std::vector<PartitionBound::RangeDatum> RangeBound(Ddl& ddl, const Relation& par
       datum.value = BoundValue(ddl, parent.key.types[i], *text, nodes[i]);
     }
     if (before != 0 && datum.infinite != before)
-      ddl.ThrowAt(MakeError(sqlstate::kDatatypeMismatch, "every bound following {0} must also be {0}",
-                            before < 0 ? "MINVALUE" : "MAXVALUE"),
-                  LocationOf(nodes[i]));
+      ddl.ThrowAt(
+          MakeError(sqlstate::kDatatypeMismatch, "every bound following {0} must also be {0}",
+                    before < 0 ? "MINVALUE" : "MAXVALUE"),
+          LocationOf(nodes[i]));
     bound.push_back(std::move(datum));
   }
   return bound;
@@ -120,7 +137,8 @@ void ReadHashBound(const PgQuery__PartitionBoundSpec& spec, PartitionBound* boun
     Throw(sqlstate::kInvalidTableDefinition,
           "remainder for hash partition must be an integer value greater than or equal to zero");
   if (spec.remainder >= spec.modulus)
-    Throw(sqlstate::kInvalidTableDefinition, "remainder for hash partition must be less than modulus");
+    Throw(sqlstate::kInvalidTableDefinition,
+          "remainder for hash partition must be less than modulus");
   bound->modulus = spec.modulus;
   bound->remainder = spec.remainder;
 }
@@ -131,7 +149,9 @@ void AddListValue(std::optional<std::string> value, PartitionBound* bound) {
     bound->list.push_back(std::move(value));
 }
 
-void RemoveChild(Relation* parent, Oid child) { std::erase(parent->children, child); }
+void RemoveChild(Relation* parent, Oid child) {
+  std::erase(parent->children, child);
+}
 
 }  // namespace
 
@@ -202,7 +222,8 @@ void SetPartitionKey(Ddl& ddl, const PgQuery__PartitionSpec& spec, Relation* par
   SetPartitionExpressions(ddl, strategy, std::move(expressions), parent);
 }
 
-PartitionBound MakeBound(Ddl& ddl, const Relation& parent, const PgQuery__PartitionBoundSpec& spec) {
+PartitionBound MakeBound(Ddl& ddl, const Relation& parent,
+                         const PgQuery__PartitionBoundSpec& spec) {
   PartitionBound bound;
   PartitionStrategy strategy = parent.key.strategy;
   if (spec.is_default) {
@@ -239,7 +260,8 @@ int BoundLocation(const PgQuery__PartitionBoundSpec& spec) {
   return spec.location;
 }
 
-void LinkPartition(Ddl& ddl, Relation* parent, Relation* child, PartitionBound bound, int location) {
+void LinkPartition(Ddl& ddl, Relation* parent, Relation* child, PartitionBound bound,
+                   int location) {
   try {
     CheckNewBound(ddl.catalog, *parent, child->name, bound);
   } catch (QueryError& failure) {
@@ -268,10 +290,11 @@ namespace {
 void CheckChildColumns(const Relation& parent, const Relation& child, bool partition) {
   for (const ColumnInfo& column : child.columns)
     if (partition && parent.FindColumn(column.name) < 0)
-      throw QueryError(MakeError(sqlstate::kDatatypeMismatch,
-                                 "table \"{}\" contains column \"{}\" not found in parent \"{}\"",
-                                 child.name, column.name, parent.name)
-                           .Detail("The new partition may contain only the columns present in parent."));
+      throw QueryError(
+          MakeError(sqlstate::kDatatypeMismatch,
+                    "table \"{}\" contains column \"{}\" not found in parent \"{}\"", child.name,
+                    column.name, parent.name)
+              .Detail("The new partition may contain only the columns present in parent."));
   for (const ColumnInfo& column : parent.columns) {
     int index = child.FindColumn(column.name);
     if (index < 0)
@@ -281,8 +304,9 @@ void CheckChildColumns(const Relation& parent, const Relation& child, bool parti
       Throw(sqlstate::kDatatypeMismatch, "child table \"{}\" has different type for column \"{}\"",
             child.name, column.name);
     if (own.collation != column.collation)
-      Throw(sqlstate::kCollationMismatch, "child table \"{}\" has different collation for column \"{}\"",
-            child.name, column.name);
+      Throw(sqlstate::kCollationMismatch,
+            "child table \"{}\" has different collation for column \"{}\"", child.name,
+            column.name);
   }
 }
 
@@ -300,16 +324,16 @@ void AttachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& co
   if (parent->kind != RelationKind::kPartitioned)
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a partitioned table", parent->name);
   if (child.kind == RelationKind::kView)
-    Throw(sqlstate::kWrongObjectType, "ALTER action ATTACH PARTITION cannot be performed on relation \"{}\"",
-          child.name);
+    Throw(sqlstate::kWrongObjectType,
+          "ALTER action ATTACH PARTITION cannot be performed on relation \"{}\"", child.name);
   if (child.kind == RelationKind::kInheritsParent)
     Refuse("a partition that holds rows here is not supported: partitions are foreign tables");
   if (child.parent != kInvalidOid)
     Throw(sqlstate::kWrongObjectType, "\"{}\" is already a partition", child.name);
   if (IsAbove(ddl, child.oid, parent->oid))
-    throw QueryError(MakeError(sqlstate::kDuplicateTable, "circular inheritance not allowed")
-                         .Detail(fmt::format("\"{}\" is already a child of \"{}\".", parent->name,
-                                             child.name)));
+    throw QueryError(
+        MakeError(sqlstate::kDuplicateTable, "circular inheritance not allowed")
+            .Detail(fmt::format("\"{}\" is already a child of \"{}\".", parent->name, child.name)));
   CheckChildColumns(*parent, child, true);
   PartitionBound bound = MakeBound(ddl, *parent, *command.bound);
   LinkPartition(ddl, parent, &child, std::move(bound), BoundLocation(*command.bound));
@@ -320,8 +344,8 @@ void DetachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& co
   if (parent->kind != RelationKind::kPartitioned)
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a partitioned table", parent->name);
   if (child.parent != parent->oid)
-    Throw(sqlstate::kUndefinedTable, "relation \"{}\" is not a partition of relation \"{}\"", child.name,
-          parent->name);
+    Throw(sqlstate::kUndefinedTable, "relation \"{}\" is not a partition of relation \"{}\"",
+          child.name, parent->name);
   Unlink(ddl, &child);
 }
 
@@ -332,12 +356,13 @@ void CheckInheritable(Ddl& ddl, const Relation& parent, const Relation& child) {
     Throw(sqlstate::kWrongObjectType, "cannot inherit from {} \"{}\"",
           parent.kind == RelationKind::kView ? "view" : "partitioned table", parent.name);
   if (child.parent == parent.oid)
-    Throw(sqlstate::kDuplicateTable, "relation \"{}\" would be inherited from more than once", parent.name);
+    Throw(sqlstate::kDuplicateTable, "relation \"{}\" would be inherited from more than once",
+          parent.name);
   if (child.parent != kInvalidOid) Refuse("a table with several parents is not supported");
   if (IsAbove(ddl, child.oid, parent.oid))
-    throw QueryError(MakeError(sqlstate::kDuplicateTable, "circular inheritance not allowed")
-                         .Detail(fmt::format("\"{}\" is already a child of \"{}\".", parent.name,
-                                             child.name)));
+    throw QueryError(
+        MakeError(sqlstate::kDuplicateTable, "circular inheritance not allowed")
+            .Detail(fmt::format("\"{}\" is already a child of \"{}\".", parent.name, child.name)));
   CheckChildColumns(parent, child, false);
 }
 

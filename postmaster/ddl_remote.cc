@@ -29,7 +29,8 @@ std::string ColumnsSql(const std::string& where) {
       " s.n_distinct::float8, s.null_frac::float8, s.avg_width"
       " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
       " LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
-      " LEFT JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_namespace tn ON tn.oid = t.typnamespace"
+      " LEFT JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_namespace tn ON tn.oid = "
+      "t.typnamespace"
       " LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' AND t.typlen = -1"
       " LEFT JOIN pg_namespace en ON en.oid = e.typnamespace"
       " LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum"
@@ -46,7 +47,8 @@ std::string KeysSql(const std::string& where) {
          " JOIN pg_namespace n ON n.oid = c.relnamespace"
          " CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, position)"
          " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum"
-         " WHERE i.indisprimary AND " + where + " ORDER BY c.relname, k.position";
+         " WHERE i.indisprimary AND " +
+         where + " ORDER BY c.relname, k.position";
 }
 
 double Number(const std::optional<std::string>& text, double otherwise) {
@@ -143,9 +145,10 @@ void StoreStatistics(const RemoteTable& remote, Relation* table) {
 
 namespace {
 
-// Distinct values of a column over all children. Values of different children may or may not be the same:
-// a fraction of the rows stays one (a key), a count is taken as that of values all share.
-double DistinctOf(const std::vector<const Relation*>& children, const std::string& name, double rows) {
+// Distinct values of a column over all children. Values of different children may or may not be the
+// same: a fraction of the rows stays one (a key), a count is taken as that of values all share.
+double DistinctOf(const std::vector<const Relation*>& children, const std::string& name,
+                  double rows) {
   double count_max = 0, count_sum = 0;
   bool fraction = true;
   for (const Relation* child : children) {

@@ -1,4 +1,5 @@
-// What a shard's own catalog says of its tables: for IMPORT FOREIGN SCHEMA, attach_table and analyze.
+// What a shard's own catalog says of its tables: for IMPORT FOREIGN SCHEMA, attach_table and
+// analyze.
 #pragma once
 
 #include "postmaster/ddl_internal.h"
@@ -7,11 +8,11 @@ namespace sluice {
 
 struct RemoteColumn {
   std::string name;
-  Oid builtin_type = kInvalidOid;           // of Postgres's own, or:
-  std::string type_schema, type_name;       // the type, or the element's of an array
+  Oid builtin_type = kInvalidOid;      // of Postgres's own, or:
+  std::string type_schema, type_name;  // the type, or the element's of an array
   bool is_array = false;
   int32_t typmod = -1;
-  std::string type_text;                    // format_type()
+  std::string type_text;  // format_type()
   bool not_null = false;
   std::string default_sql;
   bool generated = false;
@@ -28,8 +29,8 @@ struct RemoteTable {
   std::vector<std::string> primary_key;
 };
 
-// Tables, views, foreign and partitioned tables of one schema: by name, or all (`names` null). All servers at once; one
-// list a server, by name. A missing schema gives an empty list.
+// Tables, views, foreign and partitioned tables of one schema: by name, or all (`names` null). All
+// servers at once; one list a server, by name. A missing schema gives an empty list.
 std::vector<std::vector<RemoteTable>> ReadRemoteTables(Ddl& ddl, std::span<const Oid> servers,
                                                        std::string_view schema,
                                                        const std::vector<std::string>* names);

@@ -5,7 +5,9 @@ namespace sluice {
 
 namespace {
 
-bool IsWrapper(std::string_view name) { return name == kPostgresWrapper || name == kLinesWrapper; }
+bool IsWrapper(std::string_view name) {
+  return name == kPostgresWrapper || name == kLinesWrapper;
+}
 
 UserMapping* FindExactMapping(Ddl& ddl, Oid server, std::string_view user) {
   for (UserMapping& mapping : ddl.catalog.user_mappings)
@@ -20,7 +22,8 @@ void CreateServer(Ddl& ddl, const PgQuery__CreateForeignServerStmt& create) {
   if (ddl.catalog.FindServer(name) != nullptr) {
     if (!create.if_not_exists)
       Throw(sqlstate::kDuplicateObject, "server \"{}\" already exists", name);
-    ddl.Notice(MakeError(sqlstate::kDuplicateObject, "server \"{}\" already exists, skipping", name));
+    ddl.Notice(
+        MakeError(sqlstate::kDuplicateObject, "server \"{}\" already exists, skipping", name));
     return;
   }
   if (!IsWrapper(wrapper))
@@ -87,7 +90,8 @@ void DropMapping(Ddl& ddl, const PgQuery__DropUserMappingStmt& drop) {
   if (server == nullptr) {
     if (!drop.missing_ok)
       Throw(sqlstate::kUndefinedObject, "server \"{}\" does not exist", drop.servername);
-    ddl.Notice(MakeError(sqlstate::kSuccess, "server \"{}\" does not exist, skipping", drop.servername));
+    ddl.Notice(
+        MakeError(sqlstate::kSuccess, "server \"{}\" does not exist, skipping", drop.servername));
     return;
   }
   UserMapping* mapping = FindExactMapping(ddl, server->oid, user);
@@ -117,7 +121,8 @@ void CreateExtension(Ddl& ddl, const PgQuery__CreateExtensionStmt& create) {
 void CreateWrapper(Ddl&, const PgQuery__CreateFdwStmt& create) {
   std::string_view name = create.fdwname;
   if (!IsWrapper(name))
-    Refuse("foreign-data wrapper \"{}\" is not supported: only postgres_fdw and lines_fdw are", name);
+    Refuse("foreign-data wrapper \"{}\" is not supported: only postgres_fdw and lines_fdw are",
+           name);
   if (create.n_options > 0) Refuse("options of a foreign-data wrapper are not supported");
 }
 

@@ -1,5 +1,5 @@
-// CREATE FOREIGN TABLE, and CREATE TABLE for parents: partitioned tables, and plain ones that foreign
-// tables inherit from.
+// CREATE FOREIGN TABLE, and CREATE TABLE for parents: partitioned tables, and plain ones that
+// foreign tables inherit from.
 #include "postmaster/ddl_internal.h"
 
 namespace sluice {
@@ -15,9 +15,10 @@ void AddColumn(Relation* relation, ColumnInfo column) {
 // A column of the statement that an inherited one has the name of.
 void MergeInherited(Ddl& ddl, const ColumnInfo& own, bool moved, ColumnInfo* inherited) {
   if (own.type != inherited->type || own.typmod != inherited->typmod)
-    throw QueryError(MakeError(sqlstate::kDatatypeMismatch, "column \"{}\" has a type conflict", own.name)
-                         .Detail(fmt::format("{} versus {}", FormatType(inherited->type, inherited->typmod),
-                                             FormatType(own.type, own.typmod))));
+    throw QueryError(
+        MakeError(sqlstate::kDatatypeMismatch, "column \"{}\" has a type conflict", own.name)
+            .Detail(fmt::format("{} versus {}", FormatType(inherited->type, inherited->typmod),
+                                FormatType(own.type, own.typmod))));
   if (own.collation != inherited->collation)
     Throw(sqlstate::kCollationMismatch, "column \"{}\" has a collation conflict", own.name);
   if (moved)
@@ -25,7 +26,8 @@ void MergeInherited(Ddl& ddl, const ColumnInfo& own, bool moved, ColumnInfo* inh
                          "moving and merging column \"{}\" with inherited definition", own.name)
                    .Detail("User-specified column moved to the position of the inherited column."));
   else
-    ddl.Notice(MakeError(sqlstate::kSuccess, "merging column \"{}\" with inherited definition", own.name));
+    ddl.Notice(
+        MakeError(sqlstate::kSuccess, "merging column \"{}\" with inherited definition", own.name));
   inherited->not_null = inherited->not_null || own.not_null;
   if (!own.default_sql.empty()) inherited->default_sql = own.default_sql;
   inherited->options = own.options;
@@ -45,7 +47,8 @@ void AddDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, int position, size_t
     ColumnInfo column = MakeColumn(ddl, def, relation->server);
     primary = ApplyColumnDefinition(ddl, def, relation->server, &column);
     if (existing >= 0 && static_cast<size_t>(existing) < inherited_count)
-      MergeInherited(ddl, column, existing != position, &relation->columns[static_cast<size_t>(existing)]);
+      MergeInherited(ddl, column, existing != position,
+                     &relation->columns[static_cast<size_t>(existing)]);
     else
       AddColumn(relation, std::move(column));
   }
@@ -56,11 +59,20 @@ void AddTableConstraint(Ddl& ddl, const PgQuery__Constraint& constraint, Relatio
   bool foreign = relation->kind == RelationKind::kForeignTable;
   const char* what = nullptr;
   switch (constraint.contype) {
-    case PG_QUERY__CONSTR_TYPE__CONSTR_PRIMARY: what = "primary key"; break;
-    case PG_QUERY__CONSTR_TYPE__CONSTR_UNIQUE: what = "unique"; break;
-    case PG_QUERY__CONSTR_TYPE__CONSTR_FOREIGN: what = "foreign key"; break;
-    case PG_QUERY__CONSTR_TYPE__CONSTR_EXCLUSION: what = "exclusion"; break;
-    default: break;
+    case PG_QUERY__CONSTR_TYPE__CONSTR_PRIMARY:
+      what = "primary key";
+      break;
+    case PG_QUERY__CONSTR_TYPE__CONSTR_UNIQUE:
+      what = "unique";
+      break;
+    case PG_QUERY__CONSTR_TYPE__CONSTR_FOREIGN:
+      what = "foreign key";
+      break;
+    case PG_QUERY__CONSTR_TYPE__CONSTR_EXCLUSION:
+      what = "exclusion";
+      break;
+    default:
+      break;
   }
   if (foreign && what != nullptr)
     ddl.ThrowAt(MakeError(sqlstate::kFeatureNotSupported,
@@ -115,7 +127,8 @@ Relation* ParentOf(Ddl& ddl, const PgQuery__CreateStmt& create) {
 }
 
 // nullptr: it exists already and that is fine.
-Relation* CreateRelation(Ddl& ddl, const PgQuery__CreateStmt& create, RelationKind kind, Oid server) {
+Relation* CreateRelation(Ddl& ddl, const PgQuery__CreateStmt& create, RelationKind kind,
+                         Oid server) {
   if (Text(create.relation->relpersistence) == "t") Refuse("temporary tables are not supported");
   std::string schema = CreationSchema(ddl, Text(create.relation->schemaname));
   if (!CheckNameFree(ddl, schema, create.relation->relname, create.if_not_exists)) return nullptr;
@@ -164,17 +177,19 @@ void CreateTable(Ddl& ddl, const PgQuery__CreateStmt& create) {
   if (create.partbound != nullptr && !partitioned)
     Refuse("a partition that holds rows here is not supported: partitions are foreign tables");
   if (partitioned && create.n_inh_relations > 0 && create.partbound == nullptr)
-    Throw(sqlstate::kInvalidTableDefinition, "cannot create partitioned table as inheritance child");
-  Relation* relation =
-      CreateRelation(ddl, create,
-                     partitioned ? RelationKind::kPartitioned : RelationKind::kInheritsParent, kInvalidOid);
+    Throw(sqlstate::kInvalidTableDefinition,
+          "cannot create partitioned table as inheritance child");
+  Relation* relation = CreateRelation(
+      ddl, create, partitioned ? RelationKind::kPartitioned : RelationKind::kInheritsParent,
+      kInvalidOid);
   if (relation == nullptr) return;
   if (partitioned) {
     SetPartitionKey(ddl, *create.partspec, relation);
   } else {
     relation->row_estimate = 0;
-    ddl.Notice(MakeError(sqlstate::kSuccess, "table \"{}\" holds no rows of its own", relation->name)
-                   .Hint("It can be the parent of foreign tables that inherit from it."));
+    ddl.Notice(
+        MakeError(sqlstate::kSuccess, "table \"{}\" holds no rows of its own", relation->name)
+            .Hint("It can be the parent of foreign tables that inherit from it."));
   }
 }
 

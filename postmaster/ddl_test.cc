@@ -1,4 +1,5 @@
-// DDL without a server: the catalog before and after, messages, and what is asked of shards, answered by fakes.
+// DDL without a server: the catalog before and after, messages, and what is asked of shards,
+// answered by fakes.
 #include "postmaster/ddl.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,11 @@ RemoteRow Row(std::initializer_list<const char*> values) {
 }
 
 // What one fake shard says of a table: (column, type oid, type text).
-struct FakeColumn { const char* name; const char* type; const char* text; };
+struct FakeColumn {
+  const char* name;
+  const char* type;
+  const char* text;
+};
 struct FakeShard {
   std::vector<FakeColumn> columns = {{"id", "20", "bigint"}, {"note", "25", "text"}};
   std::vector<const char*> key = {"id"};
@@ -31,12 +36,18 @@ class DdlTest : public testing::Test {
   void Run(std::string_view sql) {
     ParsedSql parsed = ParseSql(sql);
     for (const RawStatement& raw : parsed.statements()) {
-      DdlContext context{current_, pending_, &settings_, {"public"}, "ada", "db",
-                         [this](LogLevel, const Error& notice) { notices_.push_back(notice.message); },
-                         [this](const Catalog& catalog, std::span<const RemoteQuery> queries) {
-                           return Answer(catalog, queries);
-                         },
-                         {}};
+      DdlContext context{
+          current_,
+          pending_,
+          &settings_,
+          {"public"},
+          "ada",
+          "db",
+          [this](LogLevel, const Error& notice) { notices_.push_back(notice.message); },
+          [this](const Catalog& catalog, std::span<const RemoteQuery> queries) {
+            return Answer(catalog, queries);
+          },
+          {}};
       ASSERT_TRUE(RunDdl(raw, context));
       tag_ = context.command_tag;
     }
@@ -71,16 +82,19 @@ class DdlTest : public testing::Test {
       for (const char* column : shard.key) result.rows.push_back(Row({"orders", column}));
     } else if (has("FROM pg_class")) {
       for (const FakeColumn& column : shard.columns)
-        result.rows.push_back(Row({"public", "orders", "r", "500", column.name, column.type, "f",
-                                   "pg_catalog", column.text, "-1", column.text, "f", nullptr, "f", nullptr,
-                                   nullptr, nullptr, nullptr, nullptr, nullptr, "-1", "0", "8"}));
+        result.rows.push_back(
+            Row({"public", "orders",     "r",         "500",   column.name, column.type,
+                 "f",      "pg_catalog", column.text, "-1",    column.text, "f",
+                 nullptr,  "f",          nullptr,     nullptr, nullptr,     nullptr,
+                 nullptr,  nullptr,      "-1",        "0",     "8"}));
     } else if (has("SELECT DISTINCT")) {
       for (const char* value : shard.expression_values) result.rows.push_back(Row({value}));
     }
     return result;
   }
   void MakeServers() {
-    Run("CREATE SERVER s2 FOREIGN DATA WRAPPER postgres_fdw; CREATE SERVER s10 FOREIGN DATA WRAPPER postgres_fdw;"
+    Run("CREATE SERVER s2 FOREIGN DATA WRAPPER postgres_fdw; CREATE SERVER s10 FOREIGN DATA "
+        "WRAPPER postgres_fdw;"
         "CREATE USER MAPPING FOR PUBLIC SERVER s2; CREATE USER MAPPING FOR PUBLIC SERVER s10");
     shards_ = {{"s2", FakeShard()}, {"s10", FakeShard()}};
   }
@@ -98,7 +112,8 @@ TEST_F(DdlTest, ServersMappingsAndTheirErrors) {
   Run("CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'a', port '1')");
   EXPECT_EQ(tag_, "CREATE SERVER");
   EXPECT_TRUE(pending_);
-  EXPECT_EQ(Fail("CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw").state, sqlstate::kDuplicateObject);
+  EXPECT_EQ(Fail("CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw").state,
+            sqlstate::kDuplicateObject);
   Run("CREATE SERVER IF NOT EXISTS s FOREIGN DATA WRAPPER postgres_fdw");
   EXPECT_EQ(notices_.back(), "server \"s\" already exists, skipping");
   Run("ALTER SERVER s OPTIONS (SET host 'b', DROP port, ADD dbname 'd')");
@@ -106,16 +121,21 @@ TEST_F(DdlTest, ServersMappingsAndTheirErrors) {
   EXPECT_EQ(Fail("ALTER SERVER s OPTIONS (DROP port)").message, "option \"port\" not found");
   EXPECT_EQ(Fail("CREATE USER MAPPING FOR ada SERVER t").message, "server \"t\" does not exist");
   Run("CREATE USER MAPPING FOR CURRENT_USER SERVER s OPTIONS (password 'x')");
-  EXPECT_EQ(current_->FindUserMapping(current_->FindServer("s")->oid, "ada")->options.at("password"), "x");
+  EXPECT_EQ(
+      current_->FindUserMapping(current_->FindServer("s")->oid, "ada")->options.at("password"),
+      "x");
   Run("ALTER SERVER s RENAME TO t; ALTER SERVER t OWNER TO bob");
   EXPECT_EQ(current_->FindServer("t")->owner, "bob");
 }
 
 TEST_F(DdlTest, ForeignTablesWithPartitions) {
   MakeServers();
-  Run("CREATE TABLE t (id bigint PRIMARY KEY, v varchar(5), n numeric(10,2) NOT NULL) PARTITION BY LIST ((id % 2))");
-  Run("CREATE FOREIGN TABLE t1 PARTITION OF t (v OPTIONS (column_name 'V')) FOR VALUES IN (0) SERVER s2");
-  Run("CREATE FOREIGN TABLE t2 PARTITION OF t FOR VALUES IN (1) SERVER s10 OPTIONS (table_name 'x')");
+  Run("CREATE TABLE t (id bigint PRIMARY KEY, v varchar(5), n numeric(10,2) NOT NULL) PARTITION BY "
+      "LIST ((id % 2))");
+  Run("CREATE FOREIGN TABLE t1 PARTITION OF t (v OPTIONS (column_name 'V')) FOR VALUES IN (0) "
+      "SERVER s2");
+  Run("CREATE FOREIGN TABLE t2 PARTITION OF t FOR VALUES IN (1) SERVER s10 OPTIONS (table_name "
+      "'x')");
   const Relation* parent = Find("t");
   EXPECT_EQ(parent->kind, RelationKind::kPartitioned);
   EXPECT_EQ(parent->key.expressions[0], "(id % 2)");
@@ -134,7 +154,8 @@ TEST_F(DdlTest, ForeignTablesWithPartitions) {
   EXPECT_TRUE(Find("t2")->bound.is_default);
   Run("ALTER TABLE t ADD COLUMN extra int");
   EXPECT_GE(Find("t2")->FindColumn("extra"), 0);
-  EXPECT_EQ(Fail("ALTER FOREIGN TABLE t2 DROP COLUMN v").message, "cannot drop inherited column \"v\"");
+  EXPECT_EQ(Fail("ALTER FOREIGN TABLE t2 DROP COLUMN v").message,
+            "cannot drop inherited column \"v\"");
   EXPECT_EQ(Fail("ALTER TABLE t DROP COLUMN id").state, sqlstate::kInvalidTableDefinition);
   Run("DROP TABLE t");
   EXPECT_TRUE(current_->relations.empty());
@@ -144,7 +165,8 @@ TEST_F(DdlTest, BoundsAreKeptInTheDefaultFormats) {
   MakeServers();
   settings_.date_order = 2;  // DMY
   Run("CREATE TABLE t (d date) PARTITION BY RANGE (d)");
-  Run("CREATE FOREIGN TABLE t1 PARTITION OF t FOR VALUES FROM ('03/02/2024') TO (MAXVALUE) SERVER s2");
+  Run("CREATE FOREIGN TABLE t1 PARTITION OF t FOR VALUES FROM ('03/02/2024') TO (MAXVALUE) SERVER "
+      "s2");
   EXPECT_EQ(Find("t1")->bound.from[0].value, "2024-02-03");
   EXPECT_EQ(Find("t1")->bound.to[0].infinite, 1);
 }
@@ -152,16 +174,19 @@ TEST_F(DdlTest, BoundsAreKeptInTheDefaultFormats) {
 TEST_F(DdlTest, PartitionKeysMustBeImmutable) {
   EXPECT_EQ(Fail("CREATE TABLE t (a timestamptz) PARTITION BY LIST ((a::date))").state,
             sqlstate::kInvalidObjectDefinition);
-  EXPECT_EQ(Fail("CREATE TABLE t (a int) PARTITION BY LIST ((nope + 1))").state, sqlstate::kUndefinedColumn);
+  EXPECT_EQ(Fail("CREATE TABLE t (a int) PARTITION BY LIST ((nope + 1))").state,
+            sqlstate::kUndefinedColumn);
 }
 
 TEST_F(DdlTest, InheritanceMergesColumnsByName) {
   MakeServers();
-  Run("CREATE TABLE p (a int, b text); CREATE FOREIGN TABLE c (b text, x int) INHERITS (p) SERVER s2");
+  Run("CREATE TABLE p (a int, b text); CREATE FOREIGN TABLE c (b text, x int) INHERITS (p) SERVER "
+      "s2");
   EXPECT_EQ(notices_.back(), "moving and merging column \"b\" with inherited definition");
   ASSERT_EQ(Find("c")->columns.size(), 3u);
   EXPECT_EQ(Find("c")->columns[2].name, "x");
-  EXPECT_EQ(Fail("CREATE FOREIGN TABLE d (a text) INHERITS (p) SERVER s2").detail, "integer versus text");
+  EXPECT_EQ(Fail("CREATE FOREIGN TABLE d (a text) INHERITS (p) SERVER s2").detail,
+            "integer versus text");
   Error held = Fail("DROP TABLE p");
   EXPECT_EQ(held.state, sqlstate::kDependentObjectsStillExist);
   EXPECT_EQ(held.detail, "foreign table c depends on table p");
@@ -184,7 +209,8 @@ TEST_F(DdlTest, ViewsKeepTheMeaningOfTheirNames) {
   EXPECT_EQ(Fail("ALTER TABLE t DROP COLUMN v").state, sqlstate::kDependentObjectsStillExist);
   EXPECT_EQ(Fail("ALTER TABLE t RENAME TO u").state, sqlstate::kFeatureNotSupported);
   EXPECT_EQ(Fail("DROP FOREIGN TABLE t").detail, "view v depends on foreign table t");
-  EXPECT_EQ(Fail("CREATE OR REPLACE VIEW v AS SELECT a, v FROM v").state, sqlstate::kInvalidObjectDefinition);
+  EXPECT_EQ(Fail("CREATE OR REPLACE VIEW v AS SELECT a, v FROM v").state,
+            sqlstate::kInvalidObjectDefinition);
   Error position = Fail("CREATE VIEW w AS SELECT nope FROM t");
   EXPECT_EQ(position.state, sqlstate::kUndefinedColumn);
   EXPECT_EQ(position.position, 25);
@@ -224,19 +250,23 @@ TEST_F(DdlTest, AttachReportsDifferencesByName) {
   Error error = Fail("CALL sluice.attach_table('orders')");
   EXPECT_EQ(error.state, sqlstate::kDatatypeMismatch);
   EXPECT_EQ(error.message,
-            "table \"public.orders\" differs between servers: column \"note\" is text on \"s2\" but character "
+            "table \"public.orders\" differs between servers: column \"note\" is text on \"s2\" "
+            "but character "
             "varying on \"s10\"");
   shards_["s10"].columns.pop_back();
   EXPECT_EQ(Fail("CALL sluice.attach_table('orders')").message,
-            "table \"public.orders\" differs between servers: column \"note\" exists on \"s2\" but not on \"s10\"");
+            "table \"public.orders\" differs between servers: column \"note\" exists on \"s2\" but "
+            "not on \"s10\"");
   shards_["s10"] = FakeShard();
   shards_["s10"].key = {};
   EXPECT_EQ(Fail("CALL sluice.attach_table('orders')").message,
-            "table \"public.orders\" differs between servers: the primary key is (id) on \"s2\" but none on \"s10\"");
+            "table \"public.orders\" differs between servers: the primary key is (id) on \"s2\" "
+            "but none on \"s10\"");
   shards_["s10"].columns.clear();
   EXPECT_EQ(Fail("CALL sluice.attach_table('orders')").state, sqlstate::kUndefinedTable);
   shards_.erase("s10");
-  EXPECT_EQ(Fail("CALL sluice.attach_table('orders')").state, sqlstate::kUnableToEstablishConnection);
+  EXPECT_EQ(Fail("CALL sluice.attach_table('orders')").state,
+            sqlstate::kUnableToEstablishConnection);
 }
 
 TEST_F(DdlTest, AttachByListFindsTheValuesAndChecksThem) {
@@ -250,8 +280,9 @@ TEST_F(DdlTest, AttachByListFindsTheValuesAndChecksThem) {
   EXPECT_EQ(Find("orders_2")->bound.list, (List{std::nullopt, "1"}));
   Run("CALL sluice.detach_table('orders')");
   shards_["s10"].expression_values = {"2"};
-  EXPECT_EQ(Fail("CALL sluice.attach_table('orders', expression => 'id % 3', rule => 'list')").detail,
-            "Rows with value 2 lie on servers \"s2\" and \"s10\".");
+  EXPECT_EQ(
+      Fail("CALL sluice.attach_table('orders', expression => 'id % 3', rule => 'list')").detail,
+      "Rows with value 2 lie on servers \"s2\" and \"s10\".");
   Run("CALL sluice.attach_table('orders', expression => 'id % 3', rule => 'list 1,2; default')");
   EXPECT_EQ(Find("orders_1")->bound.list, (List{"1", "2"}));
   EXPECT_TRUE(Find("orders_2")->bound.is_default);
@@ -265,7 +296,8 @@ TEST_F(DdlTest, DefaultCollationsThatDifferCannotOrder) {
   shards_["s10"].locale = "en_US.UTF-8";
   Run("CALL sluice.attach_table('orders')");
   EXPECT_EQ(notices_.back(), "servers \"s2\" and \"s10\" have different default collations");
-  EXPECT_NE(current_->collations.at(kDefaultCollationOid).locale.find("differs"), std::string::npos);
+  EXPECT_NE(current_->collations.at(kDefaultCollationOid).locale.find("differs"),
+            std::string::npos);
   Run("DROP SERVER s10 CASCADE");
   EXPECT_EQ(current_->collations.at(kDefaultCollationOid).locale, "C");
 }
@@ -276,7 +308,8 @@ TEST_F(DdlTest, AServerThatIsDownWhenATableIsMadeIsAWarning) {
   Run("CREATE FOREIGN TABLE t (id int) SERVER s2");
   EXPECT_NE(Find("t"), nullptr);
   EXPECT_NE(notices_.back().find("could not read the default collation"), std::string::npos);
-  EXPECT_NE(current_->collations.at(kDefaultCollationOid).locale.find("unknown"), std::string::npos);
+  EXPECT_NE(current_->collations.at(kDefaultCollationOid).locale.find("unknown"),
+            std::string::npos);
 }
 
 TEST_F(DdlTest, LeavesOtherStatementsAlone) {

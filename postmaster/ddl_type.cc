@@ -16,7 +16,8 @@ std::vector<int> Modifiers(Ddl& ddl, const PgQuery__TypeName& name) {
     bool integer = node->node_case == PG_QUERY__NODE__NODE_A_CONST &&
                    node->a_const->val_case == PG_QUERY__A__CONST__VAL_IVAL;
     if (!integer)
-      ddl.ThrowAt(MakeError(sqlstate::kInvalidParameterValue, "invalid type modifier"), name.location);
+      ddl.ThrowAt(MakeError(sqlstate::kInvalidParameterValue, "invalid type modifier"),
+                  name.location);
     modifiers.push_back(node->a_const->ival->ival);
   }
   return modifiers;
@@ -28,7 +29,8 @@ int32_t TimePrecision(Ddl& ddl, int precision, std::string_view type, std::strin
           precision, suffix);
   if (precision > 6) {
     ddl.Warning(MakeError(sqlstate::kInvalidParameterValue,
-                          "{}({}){} precision reduced to maximum allowed, 6", type, precision, suffix));
+                          "{}({}){} precision reduced to maximum allowed, 6", type, precision,
+                          suffix));
     return 6;
   }
   return precision;
@@ -38,18 +40,22 @@ int32_t NumericModifier(const std::vector<int>& m) {
   int precision = m[0], scale = m.size() > 1 ? m[1] : 0;
   if (m.size() > 2) Throw(sqlstate::kInvalidParameterValue, "invalid NUMERIC type modifier");
   if (precision < 1 || precision > 1000)
-    Throw(sqlstate::kInvalidParameterValue, "NUMERIC precision {} must be between 1 and 1000", precision);
+    Throw(sqlstate::kInvalidParameterValue, "NUMERIC precision {} must be between 1 and 1000",
+          precision);
   if (scale < -1000 || scale > 1000)
-    Throw(sqlstate::kInvalidParameterValue, "NUMERIC scale {} must be between -1000 and 1000", scale);
+    Throw(sqlstate::kInvalidParameterValue, "NUMERIC scale {} must be between -1000 and 1000",
+          scale);
   return ((precision << 16) | (scale & 0x7ff)) + kVarHeaderBytes;
 }
 
-int32_t LengthModifier(const std::vector<int>& m, std::string_view type, int length_max, int header) {
+int32_t LengthModifier(const std::vector<int>& m, std::string_view type, int length_max,
+                       int header) {
   if (m.size() != 1) Throw(sqlstate::kInvalidParameterValue, "invalid type modifier");
   if (m[0] < 1)
     Throw(sqlstate::kInvalidParameterValue, "length for type {} must be at least 1", type);
   if (m[0] > length_max)
-    Throw(sqlstate::kInvalidParameterValue, "length for type {} cannot exceed {}", type, length_max);
+    Throw(sqlstate::kInvalidParameterValue, "length for type {} cannot exceed {}", type,
+          length_max);
   return m[0] + header;
 }
 
@@ -64,16 +70,26 @@ int32_t TypeModifier(Ddl& ddl, Oid type, const PgQuery__TypeName& name) {
   std::vector<int> m = Modifiers(ddl, name);
   if (m.empty()) return -1;
   switch (type) {
-    case kNumericOid: return NumericModifier(m);
-    case kVarcharOid: return LengthModifier(m, "varchar", kMaxAttributeBytes, kVarHeaderBytes);
-    case kBpcharOid: return LengthModifier(m, "char", kMaxAttributeBytes, kVarHeaderBytes);
-    case kBitOid: return LengthModifier(m, "bit", kMaxAttributeBytes * 8, 0);
-    case kVarbitOid: return LengthModifier(m, "varbit", kMaxAttributeBytes * 8, 0);
-    case kTimeOid: return TimePrecision(ddl, m[0], "TIME", "");
-    case kTimetzOid: return TimePrecision(ddl, m[0], "TIME", " WITH TIME ZONE");
-    case kTimestampOid: return TimePrecision(ddl, m[0], "TIMESTAMP", "");
-    case kTimestamptzOid: return TimePrecision(ddl, m[0], "TIMESTAMP", " WITH TIME ZONE");
-    case kIntervalOid: return IntervalModifier(ddl, m);
+    case kNumericOid:
+      return NumericModifier(m);
+    case kVarcharOid:
+      return LengthModifier(m, "varchar", kMaxAttributeBytes, kVarHeaderBytes);
+    case kBpcharOid:
+      return LengthModifier(m, "char", kMaxAttributeBytes, kVarHeaderBytes);
+    case kBitOid:
+      return LengthModifier(m, "bit", kMaxAttributeBytes * 8, 0);
+    case kVarbitOid:
+      return LengthModifier(m, "varbit", kMaxAttributeBytes * 8, 0);
+    case kTimeOid:
+      return TimePrecision(ddl, m[0], "TIME", "");
+    case kTimetzOid:
+      return TimePrecision(ddl, m[0], "TIME", " WITH TIME ZONE");
+    case kTimestampOid:
+      return TimePrecision(ddl, m[0], "TIMESTAMP", "");
+    case kTimestamptzOid:
+      return TimePrecision(ddl, m[0], "TIMESTAMP", " WITH TIME ZONE");
+    case kIntervalOid:
+      return IntervalModifier(ddl, m);
   }
   if (type >= kFirstUserOid) Refuse("modifiers of type {} are not supported", FormatTypeName(type));
   ddl.ThrowAt(MakeError(sqlstate::kSyntaxError, "type modifier is not allowed for type \"{}\"",
@@ -94,8 +110,9 @@ Oid FindNamedType(Ddl& ddl, const QualifiedName& name) {
 
 [[noreturn]] void ThrowNoType(Ddl& ddl, const QualifiedName& name, int location) {
   if (!name.schema.empty() && !ddl.catalog.HasSchema(name.schema))
-    ddl.ThrowAt(MakeError(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", name.schema),
-                location);
+    ddl.ThrowAt(
+        MakeError(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", name.schema),
+        location);
   std::string shown = name.schema.empty() ? name.name : name.schema + "." + name.name;
   ddl.ThrowAt(MakeError(sqlstate::kUndefinedObject, "type \"{}\" does not exist", shown), location);
 }
@@ -119,12 +136,15 @@ std::optional<RemoteType> ReadType(Ddl& ddl, Oid server, std::string_view schema
        "SELECT n.nspname, t.typname, t.typlen, t.typtype, t.typcategory, t.typispreferred,"
        " t.typcollation <> 0, bn.nspname, b.typname"
        " FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace"
-       " LEFT JOIN pg_type b ON b.oid = t.typbasetype LEFT JOIN pg_namespace bn ON bn.oid = b.typnamespace"
-       " WHERE " + where + " ORDER BY n.nspname <> 'public', n.nspname"},
+       " LEFT JOIN pg_type b ON b.oid = t.typbasetype LEFT JOIN pg_namespace bn ON bn.oid = "
+       "b.typnamespace"
+       " WHERE " +
+           where + " ORDER BY n.nspname <> 'public', n.nspname"},
       {server,
        "SELECT n.nspname, e.enumlabel FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid"
        " JOIN pg_namespace n ON n.oid = t.typnamespace"
-       " WHERE " + where + " ORDER BY e.enumsortorder"}};
+       " WHERE " +
+           where + " ORDER BY e.enumsortorder"}};
   std::vector<RemoteRows> results = ddl.Remote(queries);
   if (results[0].rows.empty()) return std::nullopt;
   const RemoteRow& row = results[0].rows[0];
@@ -257,7 +277,8 @@ TypeAndMod ResolveType(Ddl& ddl, const PgQuery__TypeName& type_name, Oid server)
   }
   const TypeInfo* info = FindType(oid);
   if (info->kind == 'p')
-    Throw(sqlstate::kInvalidTableDefinition, "column cannot have pseudo-type {}", FormatTypeName(oid));
+    Throw(sqlstate::kInvalidTableDefinition, "column cannot have pseudo-type {}",
+          FormatTypeName(oid));
   return {oid, typmod};
 }
 

@@ -17,8 +17,7 @@ ColumnInfo ColumnOf(const Target& target) {
 std::vector<ColumnInfo> Analyzed(Ddl& ddl, const RawStatement& statement) {
   std::vector<Oid> params;
   const Query* query = AnalyzeSelect(statement, ddl.MakeAnalyzeContext(&params));
-  if (!params.empty())
-    Throw(sqlstate::kUndefinedParameter, "there is no parameter $1");
+  if (!params.empty()) Throw(sqlstate::kUndefinedParameter, "there is no parameter $1");
   std::vector<ColumnInfo> columns;
   for (const Target& target : query->targets)
     if (!target.junk) columns.push_back(ColumnOf(target));

@@ -27,9 +27,9 @@ StreamGroup* MakeGroup(const Catalog& catalog, const RemoteSession& session,
   group->backend = my_proc_number;
   group->streams = arena->NewArray<Stream>(queries.size());
   group->admission_timeout_us = session.admission_timeout_us;
-  ReadyQueue* queue = MakeReadyQueue(
-      arena, static_cast<uint32_t>(queries.size()) * SlicesMax(kChunkQuota),
-      static_cast<uint32_t>(queries.size()));
+  ReadyQueue* queue =
+      MakeReadyQueue(arena, static_cast<uint32_t>(queries.size()) * SlicesMax(kChunkQuota),
+                     static_cast<uint32_t>(queries.size()));
   for (size_t i = 0; i < queries.size(); i++) {
     Stream& stream = group->streams[i];
     stream.kind = StreamKind::kQuery;
@@ -45,8 +45,8 @@ StreamGroup* MakeGroup(const Catalog& catalog, const RemoteSession& session,
   return group;
 }
 
-// The DataRow messages of a slice, each 'D', length, column count, then length and bytes a column. The io
-// worker checked that messages are whole; what is inside them is checked here.
+// The DataRow messages of a slice, each 'D', length, column count, then length and bytes a column.
+// The io worker checked that messages are whole; what is inside them is checked here.
 void AppendRows(const Slice& slice, std::vector<RemoteRow>* rows) {
   const char* at = slice.data;
   const char* end = slice.data + slice.size_bytes;
