@@ -17,6 +17,11 @@ constexpr const char* kDayNames[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "
 int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 void AppendPadded(int64_t value, int width, std::string* out) {
+  if (width == 2 && value < 100) {  // most fields
+    char two[2] = {static_cast<char>('0' + value / 10), static_cast<char>('0' + value % 10)};
+    out->append(two, 2);
+    return;
+  }
   char digits[20];
   int count = 0;
   do {

@@ -77,7 +77,9 @@ uint64_t HashNumericWire(std::string_view wire) {
     return HashNumericWire(stripped);
   }
   if (count <= 4) {
-    uint64_t value = HashLoad(digits, 2 * static_cast<size_t>(count));
+    // Two loads that overlap, rather than one of a length known only now.
+    size_t size = 2 * static_cast<size_t>(count);
+    uint64_t value = count == 1 ? HashLoad(digits, 2) : HashLoad(digits, 4) | HashLoad(digits + size - 4, 4) << 32;
     return HashFold(value ^ kHashOdd0, head ^ kHashOdd2);
   }
   return HashFold(HashBytes({digits, 2 * static_cast<size_t>(count)}), head ^ kHashOdd2);

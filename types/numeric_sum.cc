@@ -3,6 +3,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "types/numeric.h"
+#include "types/numeric_small.h"
 
 namespace sluice {
 namespace {
@@ -188,8 +189,17 @@ void NumericSum::AddInt(int64_t value, Arena* arena) {
 }
 
 void NumericSum::AddSquare(std::string_view wire, Arena* arena) {
-  Numeric value = NumericFromWire(wire);
   count++;
+  SmallNumeric small;
+  if (LoadSmall(wire, &small) && small.exponent >= -1 && small.weight <= 2) {
+    // Below 10^12 with up to four decimals: the square has at most eight.
+    dscale = std::max(dscale, 2 * small.dscale);
+    int up = 2 * small.exponent + 2;
+    Int128 square = static_cast<Int128>(small.mantissa) * small.mantissa;
+    for (; up >= 3; up -= 3) square *= kPower10000[3];
+    return AddUnits(this, square * kPower10000[up], arena);
+  }
+  Numeric value = NumericFromWire(wire);
   dscale = std::max(dscale, 2 * value.dscale);
   AddWide(this, numeric_internal::Multiply(value, value, 2 * value.dscale), arena);
 }
