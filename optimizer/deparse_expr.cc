@@ -112,7 +112,8 @@ std::string Deparser::Unpositional(const Expr& expr) {
 }
 
 std::string Deparser::Column(const Expr& expr) {
-  SLUICE_ASSERT(static_cast<size_t>(expr.levels_up) < scopes_.size());
+  if (static_cast<size_t>(expr.levels_up) >= scopes_.size())
+    Refuse("a reference to an enclosing query cannot be sent to a shard");
   Scope& scope = scopes_[scopes_.size() - 1 - static_cast<size_t>(expr.levels_up)];
   SLUICE_ASSERT(expr.rel >= 0 && static_cast<size_t>(expr.rel) < scope.rels.size());
   const QueryRel& rel = scope.rels[static_cast<size_t>(expr.rel)];

@@ -267,7 +267,10 @@ bool Planner::WorthWorkers(const sluice::Plan& plan) const {
 }
 
 bool Planner::IsShippable(const Expr* expr) const {
-  return !HasSubquery(expr) && CanShip(*expr, catalog_);
+  bool stays = AnyExpr(expr, [](const Expr& e, int depth) {
+    return e.kind == ExprKind::kSubquery || (e.kind == ExprKind::kColumn && e.levels_up > depth);
+  });
+  return !stays && CanShip(*expr, catalog_);
 }
 
 bool Planner::CanComputeHere(const Expr& expr) const { return CanEvaluate(expr); }

@@ -195,7 +195,10 @@ Local Planner::ToLocal(const Select& select, const Piece& piece, const std::vect
   auto want = [&](const Expr* expr) {
     uint64_t rels = RelsOf(expr);
     bool here = rels != 0 && (rels & ~piece.rels) == 0 && !HasAggregate(expr) && !HasSubquery(expr);
-    if (here && piece.pushable && IsShippable(expr)) return AddUnique(expr, &remote.targets);
+    // Below a condition that is applied here, an expression would meet rows it must not see (1 / x WHERE
+    // x <> 0): there only what cannot be computed here goes along.
+    bool along = piece.local_quals.empty() || !CanComputeHere(*expr);
+    if (here && piece.pushable && along && IsShippable(expr)) return AddUnique(expr, &remote.targets);
     std::vector<const Expr*> columns;
     CollectColumns(expr, &columns);
     for (const Expr* column : columns)
