@@ -1,9 +1,8 @@
 #include "fdw/cancel_request.h"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <poll.h>
-
-#include <cerrno>
 
 #include "common/assert.h"
 #include "common/bytes.h"
@@ -26,7 +25,9 @@ CancelRequest::CancelRequest(IoRing* ring, const sockaddr_storage& address, sock
   StoreBig<uint32_t>(packet_ + 12, key);
 }
 
-CancelRequest::~CancelRequest() { SLUICE_ASSERT(!busy()); }
+CancelRequest::~CancelRequest() {
+  SLUICE_ASSERT(!busy());
+}
 
 bool CancelRequest::Start() {
   fd_.Reset(socket(address_.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

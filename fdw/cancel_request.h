@@ -1,13 +1,12 @@
 // A CancelRequest to a shard, on a socket of its own. libpq 15 has only a blocking one.
 //
-// It has worked (or come too late) when the shard closes the socket: the signal has been sent by then, so
-// whatever the connection is given next cannot be hit by it.
+// It has worked (or come too late) when the shard closes the socket: the signal has been sent by
+// then, so whatever the connection is given next cannot be hit by it.
 #pragma once
-
-#include <sys/socket.h>
 
 #include <functional>
 #include <string>
+#include <sys/socket.h>
 
 #include "common/fd.h"
 #include "fdw/io_ring.h"
@@ -16,9 +15,10 @@ namespace sluice {
 
 class CancelRequest {
  public:
-  // `address` as getpeername gives it. `done` is called once, from a completion; it must not destroy this.
-  CancelRequest(IoRing* ring, const sockaddr_storage& address, socklen_t address_bytes, uint32_t pid,
-                uint32_t key, std::function<void()> done);
+  // `address` as getpeername gives it. `done` is called once, from a completion; it must not
+  // destroy this.
+  CancelRequest(IoRing* ring, const sockaddr_storage& address, socklen_t address_bytes,
+                uint32_t pid, uint32_t key, std::function<void()> done);
   ~CancelRequest();  // REQUIRES: !busy()
   // False: there is no socket to be had; `done` is not called.
   bool Start();

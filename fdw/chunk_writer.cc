@@ -6,10 +6,13 @@
 namespace sluice {
 namespace {
 
-ChunkPool* Pool() { return &shared_memory->chunks; }
+ChunkPool* Pool() {
+  return &shared_memory->chunks;
+}
 
 // The io worker alone writes these counters, so no read-modify-write is needed.
-void Add(std::atomic<uint64_t>* counter, uint64_t n) {
+template <typename Counter>
+void Add(Counter* counter, uint64_t n) {
   counter->store(counter->load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
@@ -18,7 +21,9 @@ void Add(std::atomic<uint64_t>* counter, uint64_t n) {
 ChunkWriter::ChunkWriter(Stream* stream, SliceKind kind)
     : stream_(stream), kind_(kind), producer_(stream->output), size_(Pool()->chunk_size_bytes) {}
 
-ChunkWriter::~ChunkWriter() { SLUICE_ASSERT(chunk_ == kNoChunk); }
+ChunkWriter::~ChunkWriter() {
+  SLUICE_ASSERT(chunk_ == kNoChunk);
+}
 
 bool ChunkWriter::TakeQuota() {
   auto room = [this] {

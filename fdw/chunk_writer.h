@@ -3,10 +3,10 @@
 //      chunk  |  published slices  |  whole rows  |  partial  |      room      |
 //             0                  begin          parsed       end            size
 //
-// Bytes are received straight into the room. The framing's parser moves `parsed` over whole rows; what
-// is between `begin` and `parsed` is the next slice. When the chunk is full the partial row moves on to a
-// fresh chunk. If the quota has none left, the partial row waits here, not in the chunk, and the stream is
-// held back until a consumer lets a chunk go.
+// Bytes are received straight into the room. The framing's parser moves `parsed` over whole rows;
+// what is between `begin` and `parsed` is the next slice. When the chunk is full the partial row
+// moves on to a fresh chunk. If the quota has none left, the partial row waits here, not in the
+// chunk, and the stream is held back until a consumer lets a chunk go.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class ChunkWriter {
   ChunkWriter(const ChunkWriter&) = delete;
   ~ChunkWriter();  // gives back without publishing what is still here
 
-  // Makes sure of a chunk with room in it. False: the quota is used up, and the stream is held back; ask
-  // again after this process's latch was set.
+  // Makes sure of a chunk with room in it. False: the quota is used up, and the stream is held
+  // back; ask again after this process's latch was set.
   bool Ready();
   bool held_back() const { return held_back_since_us_ != 0; }
 
@@ -61,7 +61,8 @@ class ChunkWriter {
   // chunk. REQUIRES: nothing unparsed. False: held back, try again.
   bool PublishOversized(char* data, size_t size_bytes);
 
-  // Publishes what is pending and gives the chunk back; the unparsed bytes go to `rest` if it is given.
+  // Publishes what is pending and gives the chunk back; the unparsed bytes go to `rest` if it is
+  // given.
   void Finish(std::string* rest = nullptr);
   // The same without publishing.
   void Abandon(std::string* rest = nullptr);
@@ -81,8 +82,8 @@ class ChunkWriter {
   uint32_t size_ = 0;
   uint32_t begin_ = 0, parsed_ = 0, end_ = 0;
   uint32_t rows_ = 0;
-  uint32_t slices_ = 0;     // cut from this chunk
-  std::string carry_;       // the partial row between two chunks
+  uint32_t slices_ = 0;  // cut from this chunk
+  std::string carry_;    // the partial row between two chunks
   int64_t held_back_since_us_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Running streams on a connection: steps, receiving, parsing. Connecting is in connection_connect.cc,
-// cancelling and ending in connection_end.cc.
+// Running streams on a connection: steps, receiving, parsing. Connecting is in
+// connection_connect.cc, cancelling and ending in connection_end.cc.
 #include "fdw/connection.h"
 
 #include "common/assert.h"
@@ -15,9 +15,13 @@ constexpr size_t kScratchBytes = 16 * 1024;
 // No honest message but a row or a COPY row comes near this.
 constexpr size_t kOtherMessageBytesMax = 64 << 20;
 
-bool IsAsynchronous(char type) { return type == 'N' || type == 'S' || type == 'A'; }
+bool IsAsynchronous(char type) {
+  return type == 'N' || type == 'S' || type == 'A';
+}
 // What may come in answer to our own requests, whether a stream still wants it or not.
-bool IsAnswer(char type) { return std::string_view("123CDdcGHIKnsTtW").find(type) != std::string_view::npos; }
+bool IsAnswer(char type) {
+  return std::string_view("123CDdcGHIKnsTtW").find(type) != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -26,14 +30,16 @@ Connection::Connection(Worker* worker, Pool* pool, uint32_t generation)
       pool_(pool),
       generation_(generation),
       connect_poll_([](void* self, int) { static_cast<Connection*>(self)->OnConnectPoll(); }, this),
-      connect_timer_(&worker->timers,
-                     [](void* self) { static_cast<Connection*>(self)->OnConnectTimer(); }, this),
+      connect_timer_(
+          &worker->timers, [](void* self) { static_cast<Connection*>(self)->OnConnectTimer(); },
+          this),
       socket_(worker->ring.get(), this),
       statements_(worker->config.prepared_statements_max),
-      silence_timer_(&worker->timers,
-                     [](void* self) { static_cast<Connection*>(self)->OnSilence(); }, this),
-      cancel_timer_(&worker->timers,
-                    [](void* self) { static_cast<Connection*>(self)->OnCancelTimer(); }, this) {
+      silence_timer_(
+          &worker->timers, [](void* self) { static_cast<Connection*>(self)->OnSilence(); }, this),
+      cancel_timer_(
+          &worker->timers, [](void* self) { static_cast<Connection*>(self)->OnCancelTimer(); },
+          this) {
   shared_memory->shards_connections.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -145,7 +151,8 @@ void Connection::Pump() {
     into_ = Into::kChunk;
     socket_.Receive(writer->room(), writer->room_bytes());
   } else {
-    if (scratch_.size() < scratch_end_ + kScratchBytes / 2) scratch_.resize(scratch_end_ + kScratchBytes);
+    if (scratch_.size() < scratch_end_ + kScratchBytes / 2)
+      scratch_.resize(scratch_end_ + kScratchBytes);
     into_ = Into::kScratch;
     socket_.Receive(scratch_.data() + scratch_end_, scratch_.size() - scratch_end_);
   }
@@ -156,9 +163,15 @@ void Connection::OnReceived(int result) {
   if (result > 0) {
     received_bytes_ += static_cast<size_t>(result);
     switch (into_) {
-      case Into::kAssembly: assembly_.filled_bytes += static_cast<size_t>(result); break;
-      case Into::kChunk: stream_->writer()->Received(static_cast<size_t>(result)); break;
-      case Into::kScratch: scratch_end_ += static_cast<size_t>(result); break;
+      case Into::kAssembly:
+        assembly_.filled_bytes += static_cast<size_t>(result);
+        break;
+      case Into::kChunk:
+        stream_->writer()->Received(static_cast<size_t>(result));
+        break;
+      case Into::kScratch:
+        scratch_end_ += static_cast<size_t>(result);
+        break;
     }
   }
   if (detaching_) CompleteDetach();
@@ -192,7 +205,8 @@ void Connection::ParseChunk() {
   while (UsesChunk()) {
     if (steps_.front().kind == StepKind::kMain) {
       uint32_t rows = 0;
-      size_t bytes = WalkMessages(writer->unparsed(), writer->unparsed_bytes(), stream_->row_type(), &rows);
+      size_t bytes =
+          WalkMessages(writer->unparsed(), writer->unparsed_bytes(), stream_->row_type(), &rows);
       writer->AddRows(bytes, rows);
     }
     MessageHeader header;
@@ -245,7 +259,8 @@ void Connection::ParseScratch() {
       continue;
     }
     if (header.total_bytes > here) {
-      if (header.total_bytes > kOtherMessageBytesMax) return Malformed("a message of excessive length");
+      if (header.total_bytes > kOtherMessageBytesMax)
+        return Malformed("a message of excessive length");
       if (scratch_.size() < scratch_begin_ + header.total_bytes) {
         scratch_.resize(scratch_begin_ + header.total_bytes);
       }
@@ -253,7 +268,8 @@ void Connection::ParseScratch() {
     }
     scratch_begin_ += header.total_bytes;
     std::string_view body(at + kMessageHeaderBytes, header.total_bytes - kMessageHeaderBytes);
-    if (header.type == 'Z' ? !HandleReady(body.empty() ? 0 : body[0]) : !Handle(header.type, body)) return;
+    if (header.type == 'Z' ? !HandleReady(body.empty() ? 0 : body[0]) : !Handle(header.type, body))
+      return;
   }
   if (scratch_begin_ == scratch_end_) {
     scratch_begin_ = scratch_end_ = 0;
@@ -275,7 +291,8 @@ void Connection::AppendScratch(std::string_view rest) {
 void Connection::BeginAssembly(const MessageHeader& header, std::string_view here) {
   ChunkWriter* writer = stream_->writer();
   bool row = steps_.front().kind == StepKind::kMain && header.type == stream_->row_type();
-  if (!row && header.total_bytes > kOtherMessageBytesMax) return Malformed("a message of excessive length");
+  if (!row && header.total_bytes > kOtherMessageBytesMax)
+    return Malformed("a message of excessive length");
   assembly_.header = header;
   if (row) {
     try {
@@ -330,7 +347,8 @@ bool Connection::Handle(char type, std::string_view body) {
   }
   if (IsAsynchronous(type)) return true;
   if (steps_.empty() || !IsAnswer(type)) {
-    return Malformed(fmt::format("a message of type 0x{:02x}", static_cast<unsigned char>(type))), false;
+    return Malformed(fmt::format("a message of type 0x{:02x}", static_cast<unsigned char>(type))),
+           false;
   }
   Step& step = steps_.front();
   if (step.kind == StepKind::kMain && stream_ != nullptr) {
@@ -360,7 +378,9 @@ bool Connection::HandleReady(char transaction_status) {
   Step step = std::move(steps_.front());
   steps_.pop_front();
   switch (step.kind) {
-    case StepKind::kSetup: FinishSetup(std::move(step)); break;
+    case StepKind::kSetup:
+      FinishSetup(std::move(step));
+      break;
     case StepKind::kHousekeeping:
       if (step.error) return Lost(step.error->error), false;
       break;

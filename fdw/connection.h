@@ -1,15 +1,15 @@
 // One connection to a shard. libpq connects; from then on this class reads and writes the socket.
 //
-// What was sent and not yet answered is a queue of steps; each ends at its ReadyForQuery. The stream that
-// runs here (at most one) receives straight into its chunk; everything else goes through `scratch_`.
+// What was sent and not yet answered is a queue of steps; each ends at its ReadyForQuery. The
+// stream that runs here (at most one) receives straight into its chunk; everything else goes
+// through `scratch_`.
 //
 //   kConnecting ─► kOpen: idle (no steps, no stream) ⇄ busy ─► kClosed (in the graveyard until its
 //                                                              operations are done)
 #pragma once
 
-#include <libpq-fe.h>
-
 #include <deque>
+#include <libpq-fe.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,10 +28,10 @@ class PostgresStream;
 struct SharedSnapshot;
 
 enum class StepKind : uint8_t {
-  kSetup,      // session settings; the stream's statement is sent only after it succeeded
-  kPrelude,    // opens the stream's transaction and takes its snapshot
-  kExport,     // the same, and answers with the name of the exported snapshot
-  kMain,       // the stream's own statement
+  kSetup,         // session settings; the stream's statement is sent only after it succeeded
+  kPrelude,       // opens the stream's transaction and takes its snapshot
+  kExport,        // the same, and answers with the name of the exported snapshot
+  kMain,          // the stream's own statement
   kHousekeeping,  // COMMIT, ROLLBACK, DISCARD ALL: an error closes the connection
 };
 
@@ -68,8 +68,8 @@ class Connection final : public RemoteSocket::User {
   StatementCache& statements() { return statements_; }
   bool in_transaction() const { return transaction_status_ != 'I'; }
   size_t unsent_bytes() const { return socket_.unsent_bytes(); }
-  // Whether it is worth trying the stream's statement again on another connection: this one was idle before
-  // and died without a byte of answer.
+  // Whether it is worth trying the stream's statement again on another connection: this one was
+  // idle before and died without a byte of answer.
   bool died_unused() const { return reused_ && received_bytes_ == 0; }
   // Not free until ReleaseHold(): others still import the snapshot of this one's transaction.
   void Hold(SharedSnapshot* snapshot) { hold_ = snapshot; }
@@ -122,7 +122,7 @@ class Connection final : public RemoteSocket::User {
   void SendSetup(std::string_view session_setup);
   void FinishSetup(Step step);
   PostgresStream* LetStreamGo();
-  void Pump();   // receives on, if there is something to wait for and room for it
+  void Pump();  // receives on, if there is something to wait for and room for it
   bool UsesChunk() const;
   void OnReceived(int result) override;
   void OnSent(int result) override;
@@ -160,18 +160,18 @@ class Connection final : public RemoteSocket::User {
   char* trace_text_ = nullptr;
   size_t trace_bytes_ = 0;
   IoOperation connect_poll_;
-  Timer connect_timer_;    // the backoff before, the timeout during a connect
+  Timer connect_timer_;  // the backoff before, the timeout during a connect
   int64_t connect_deadline_us_ = 0;
   RemoteSocket socket_;
 
   std::deque<Step> steps_;
   PostgresStream* stream_ = nullptr;
   std::deque<PostgresStream*> queue_;  // a pin's next streams
-  bool begun_ = false;       // Begin() was called for stream_
-  bool detaching_ = false;   // stream_ wants to go, a receive into its chunk is being cancelled
+  bool begun_ = false;                 // Begin() was called for stream_
+  bool detaching_ = false;  // stream_ wants to go, a receive into its chunk is being cancelled
   SharedSnapshot* hold_ = nullptr;
-  bool idle_ = false;        // lies in the pool
-  bool parsing_ = false;     // bytes are being looked at: no receive may be started
+  bool idle_ = false;     // lies in the pool
+  bool parsing_ = false;  // bytes are being looked at: no receive may be started
   bool reused_ = false;
   uint64_t received_bytes_ = 0;  // since Run
   std::optional<Error> abort_error_;
@@ -183,7 +183,7 @@ class Connection final : public RemoteSocket::User {
   StatementCache statements_;
 
   Into into_ = Into::kScratch;  // where the receive under way writes
-  std::string scratch_;  // its size is its room
+  std::string scratch_;         // its size is its room
   size_t scratch_begin_ = 0, scratch_end_ = 0;
   uint64_t skip_bytes_ = 0;  // of a large message that nobody wants
   Assembly assembly_;

@@ -1,11 +1,10 @@
 // Connecting: libpq does it, driven by polls on the ring. It must not look a host name up meanwhile
 // (that blocks), so names are resolved by the backends and come as hostaddr.
 #include <arpa/inet.h>
-#include <openssl/ssl.h>
-#include <poll.h>
-
 #include <charconv>
 #include <cstdio>
+#include <openssl/ssl.h>
+#include <poll.h>
 
 #include "common/assert.h"
 #include "fdw/connection.h"
@@ -22,13 +21,15 @@ bool IsNumericAddress(const std::string& host) {
 }
 
 // libpq has no SQLSTATE for a failed connect but in the text of a verbose message:
-//   … FATAL:  28P01: password authentication failed for user "u"\nLOCATION:  auth_failed, auth.c:335
+//   … FATAL:  28P01: password authentication failed for user "u"\nLOCATION:  auth_failed,
+//   auth.c:335
 // Takes it out, and the LOCATION line.
 SqlState TakeSqlState(std::string* message) {
   if (size_t location = message->find("\nLOCATION:"); location != std::string::npos) {
     message->resize(location);
   }
-  for (size_t at = message->find(":  "); at != std::string::npos; at = message->find(":  ", at + 1)) {
+  for (size_t at = message->find(":  "); at != std::string::npos;
+       at = message->find(":  ", at + 1)) {
     std::string_view code = std::string_view(*message).substr(at + 3, 6);
     bool is_code = code.size() == 6 && code[5] == ':' &&
                    std::all_of(code.begin(), code.begin() + 5, [](char c) {
@@ -42,8 +43,11 @@ SqlState TakeSqlState(std::string* message) {
   return sqlstate::kUnableToEstablishConnection;
 }
 
-// Class 28 says that the user mapping is wrong, which no retry will mend; the rest is "could not connect".
-bool IsAuthorization(SqlState state) { return SqlStateText(state).starts_with("28"); }
+// Class 28 says that the user mapping is wrong, which no retry will mend; the rest is "could not
+// connect".
+bool IsAuthorization(SqlState state) {
+  return SqlStateText(state).starts_with("28");
+}
 
 std::string Trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -62,11 +66,13 @@ void Connection::StartConnect() {
   values.push_back(nullptr);
   libpq_ = PQconnectStartParams(keywords.data(), values.data(), 0);
   if (libpq_ == nullptr || PQstatus(libpq_) == CONNECTION_BAD) {
-    return ConnectFailed(MakeError(sqlstate::kUnableToEstablishConnection, "{}",
-                                   libpq_ == nullptr ? "out of memory" : Trimmed(PQerrorMessage(libpq_))));
+    return ConnectFailed(
+        MakeError(sqlstate::kUnableToEstablishConnection, "{}",
+                  libpq_ == nullptr ? "out of memory" : Trimmed(PQerrorMessage(libpq_))));
   }
   PQsetErrorVerbosity(libpq_, PQERRORS_VERBOSE);
-  PQsetNoticeProcessor(libpq_, [](void*, const char*) {}, nullptr);
+  PQsetNoticeProcessor(
+      libpq_, [](void*, const char*) {}, nullptr);
   trace_ = open_memstream(&trace_text_, &trace_bytes_);
   if (trace_ != nullptr) {
     PQtrace(libpq_, trace_);
@@ -83,10 +89,11 @@ void Connection::StartConnect() {
 
 std::optional<Error> Connection::CheckNoLookup() const {
   std::string host(pool_->Option("host"));
-  bool needs_lookup = !host.empty() && host[0] != '/' && host[0] != '@' && !IsNumericAddress(host) &&
-                      pool_->Option("hostaddr").empty();
+  bool needs_lookup = !host.empty() && host[0] != '/' && host[0] != '@' &&
+                      !IsNumericAddress(host) && pool_->Option("hostaddr").empty();
   if (!needs_lookup) return std::nullopt;
-  return MakeError(sqlstate::kUnableToEstablishConnection, "host name \"{}\" was not resolved", host);
+  return MakeError(sqlstate::kUnableToEstablishConnection, "host name \"{}\" was not resolved",
+                   host);
 }
 
 void Connection::OnConnectPoll() {
@@ -96,7 +103,8 @@ void Connection::OnConnectPoll() {
       return worker_->ring->Poll(&connect_poll_, PQsocket(libpq_), POLLIN);
     case PGRES_POLLING_WRITING:
       return worker_->ring->Poll(&connect_poll_, PQsocket(libpq_), POLLOUT);
-    case PGRES_POLLING_OK: return OnConnectReady();
+    case PGRES_POLLING_OK:
+      return OnConnectReady();
     default: {
       std::string message = Trimmed(PQerrorMessage(libpq_));
       SqlState state = TakeSqlState(&message);
@@ -162,9 +170,9 @@ void Connection::OnConnectTimer() {
 
 void Connection::ConnectFailed(Error error) {
   pool_->OnConnectFailed();
-  Error report = MakeError(
-      IsAuthorization(error.state) ? error.state : sqlstate::kUnableToEstablishConnection,
-      "could not connect to server \"{}\"", pool_->server_name());
+  Error report =
+      MakeError(IsAuthorization(error.state) ? error.state : sqlstate::kUnableToEstablishConnection,
+                "could not connect to server \"{}\"", pool_->server_name());
   report.detail = std::move(error.message);
   Log(LogLevel::kLog, "{}: {}", report.message, report.detail);
   Lost(std::move(report));

@@ -1,7 +1,6 @@
 // Letting go of a stream early, cancelling at the shard, and the ends of a connection.
-#include <sys/socket.h>
-
 #include <cerrno>
+#include <sys/socket.h>
 
 #include "common/assert.h"
 #include "fdw/connection.h"
@@ -25,7 +24,8 @@ void Connection::Detach(PostgresStream* stream) {
     return BecomeFree();
   }
   if (detaching_) return;
-  // In a session's transaction a cancel would abort the whole of it: there the rest is read and dropped.
+  // In a session's transaction a cancel would abort the whole of it: there the rest is read and
+  // dropped.
   if (pin_ == 0 || !in_transaction()) Cancel();
   if (socket_.receiving() && into_ != Into::kScratch) {
     detaching_ = true;  // goes on in OnReceived: the kernel may be writing into the chunk
@@ -55,7 +55,8 @@ void Connection::Cancel() {
   if (state_ != State::kOpen || steps_.empty()) return;
   cancel_deadline_us_ = worker_->now_us + worker_->config.cancel_timeout_us;
   SendCancel();
-  // Again after a while: it may have come before the statement began, and only one step is hit at a time.
+  // Again after a while: it may have come before the statement began, and only one step is hit at a
+  // time.
   cancel_timer_.Arm(worker_->now_us + kCancelAgainUs);
 }
 
@@ -64,17 +65,20 @@ void Connection::SendCancel() {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (getpeername(socket_.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return;
-  cancel_ = std::make_unique<CancelRequest>(worker_->ring.get(), address, size, backend_pid_, cancel_key_,
-                                            [this] { BecomeFree(); });
+  cancel_ = std::make_unique<CancelRequest>(worker_->ring.get(), address, size, backend_pid_,
+                                            cancel_key_, [this] { BecomeFree(); });
   if (!cancel_->Start()) cancel_.reset();
 }
 
-bool Connection::cancelling() const { return cancel_ != nullptr && !cancel_->finished(); }
+bool Connection::cancelling() const {
+  return cancel_ != nullptr && !cancel_->finished();
+}
 
 void Connection::OnCancelTimer() {
   if (state_ != State::kOpen || (steps_.empty() && !cancelling())) return;
   if (worker_->now_us >= cancel_deadline_us_) {
-    return Abort(MakeError(sqlstate::kConnectionFailure, "server \"{}\" did not end a cancelled statement",
+    return Abort(MakeError(sqlstate::kConnectionFailure,
+                           "server \"{}\" did not end a cancelled statement",
                            pool_->server_name()));
   }
   if (!steps_.empty()) SendCancel();
@@ -88,7 +92,8 @@ void Connection::OnSilence() {
   if (!expects) last_received_us_ = worker_->now_us;
   int64_t at_us = last_received_us_ + timeout_us;
   if (at_us > worker_->now_us) return silence_timer_.Arm(at_us);
-  Error error = MakeError(sqlstate::kConnectionFailure, "server \"{}\" sends nothing", pool_->server_name());
+  Error error =
+      MakeError(sqlstate::kConnectionFailure, "server \"{}\" sends nothing", pool_->server_name());
   error.detail = fmt::format("Nothing came for {} ms.", timeout_us / 1000);
   Abort(std::move(error));
 }
@@ -135,7 +140,8 @@ void Connection::Abort(Error error) {
 Error Connection::EndOfConnection(int result) const {
   const std::optional<RemoteError>& said =
       !steps_.empty() && steps_.front().error ? steps_.front().error : fatal_;
-  Error error = MakeError(sqlstate::kConnectionFailure, "server closed the connection unexpectedly");
+  Error error =
+      MakeError(sqlstate::kConnectionFailure, "server closed the connection unexpectedly");
   error.detail = fmt::format("Server \"{}\"", pool_->server_name());
   if (said) {
     // Class 57P is about a client's own connection; here it is a shard's that ended.
@@ -150,7 +156,8 @@ Error Connection::EndOfConnection(int result) const {
 }
 
 void Connection::Malformed(std::string_view what) {
-  Error error = MakeError(sqlstate::kProtocolViolation, "server \"{}\" sent {}", pool_->server_name(), what);
+  Error error =
+      MakeError(sqlstate::kProtocolViolation, "server \"{}\" sent {}", pool_->server_name(), what);
   LogError(LogLevel::kWarning, error);
   Lost(std::move(error));
 }

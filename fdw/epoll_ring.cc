@@ -1,10 +1,9 @@
-// The seam on epoll, for where io_uring is forbidden. An operation is tried at once; if it would block,
-// its descriptor is armed (one shot) and it is tried again when the descriptor is ready.
+// The seam on epoll, for where io_uring is forbidden. An operation is tried at once; if it would
+// block, its descriptor is armed (one shot) and it is tried again when the descriptor is ready.
+#include <cerrno>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-
-#include <cerrno>
 #include <vector>
 
 #include "common/assert.h"
@@ -64,8 +63,8 @@ class EpollRing final : public IoRing {
     return watches_[fd];
   }
 
-  void Begin(IoOperation* operation, IoOperation::Kind kind, int fd, char* buffer, size_t size_bytes,
-             short events) {
+  void Begin(IoOperation* operation, IoOperation::Kind kind, int fd, char* buffer,
+             size_t size_bytes, short events) {
     SLUICE_ASSERT(!operation->in_flight);
     operation->in_flight = true;
     operation->kind = kind;

@@ -27,8 +27,9 @@ void WakeBackend(const StreamGroup& group) {
 Group::Group(Worker* worker, StreamGroup* shared)
     : worker_(worker),
       shared_(shared),
-      admission_timer_(&worker->timers,
-                       [](void* self) { static_cast<Group*>(self)->OnAdmissionTimeout(); }, this) {
+      admission_timer_(
+          &worker->timers, [](void* self) { static_cast<Group*>(self)->OnAdmissionTimeout(); },
+          this) {
   if (shared->admission_timeout_us > 0) {
     admission_timer_.Arm(worker->now_us + shared->admission_timeout_us);
   }
@@ -37,8 +38,10 @@ Group::Group(Worker* worker, StreamGroup* shared)
 Group::~Group() = default;
 
 std::unique_ptr<StreamTask> Group::MakeTask(Stream* stream) {
-  if (stream->kind == StreamKind::kLines) return std::make_unique<LineStream>(worker_, this, stream);
-  if (stream->kind == StreamKind::kReplay) return std::make_unique<ReplayStream>(worker_, this, stream);
+  if (stream->kind == StreamKind::kLines)
+    return std::make_unique<LineStream>(worker_, this, stream);
+  if (stream->kind == StreamKind::kReplay)
+    return std::make_unique<ReplayStream>(worker_, this, stream);
   Pool* pool = worker_->pools->Get(*stream->connection);
   return std::make_unique<PostgresStream>(worker_, this, stream, pool);
 }
@@ -67,9 +70,12 @@ void Group::Refuse(const Error& error) {
 
 void Group::OnAdmissionTimeout() {
   if (admitted_ || closing_) return;
-  Error error = MakeError(sqlstate::kTooManyConnections, "timeout while waiting for connections to the servers");
-  error.detail = fmt::format("The statement waited for {} ms in turn.", shared_->admission_timeout_us / 1000);
-  error.hint = "Raise the servers' connection limits or chunk_pool_size, or run fewer statements at once.";
+  Error error = MakeError(sqlstate::kTooManyConnections,
+                          "timeout while waiting for connections to the servers");
+  error.detail =
+      fmt::format("The statement waited for {} ms in turn.", shared_->admission_timeout_us / 1000);
+  error.hint =
+      "Raise the servers' connection limits or chunk_pool_size, or run fewer statements at once.";
   worker_->groups->Refuse(this, error);
 }
 
@@ -102,8 +108,9 @@ SharedSnapshot* Group::SnapshotFor(const Stream& stream) {
 
 GroupSet::GroupSet(Worker* worker)
     : worker_(worker),
-      retry_timer_(&worker->timers,
-                   [](void* self) { static_cast<GroupSet*>(self)->WantsAdmission(); }, this) {}
+      retry_timer_(
+          &worker->timers, [](void* self) { static_cast<GroupSet*>(self)->WantsAdmission(); },
+          this) {}
 
 void GroupSet::Open(StreamGroup* shared) {
   auto group = std::make_unique<Group>(worker_, shared);
@@ -147,8 +154,9 @@ GroupSet::Verdict GroupSet::Judge(const Group& group, Claims* claims, Error* err
     wanted[pool]++;
   }
   if (chunks > shared_memory->chunks.chunk_count) {
-    *error = MakeError(sqlstate::kOutOfMemory, "statement needs {} chunks, but the pool has only {}", chunks,
-                       shared_memory->chunks.chunk_count);
+    *error =
+        MakeError(sqlstate::kOutOfMemory, "statement needs {} chunks, but the pool has only {}",
+                  chunks, shared_memory->chunks.chunk_count);
     error->hint = "Raise chunk_pool_size.";
     return Verdict::kRefuse;
   }
@@ -156,11 +164,12 @@ GroupSet::Verdict GroupSet::Judge(const Group& group, Claims* claims, Error* err
   for (auto& [pool, connections] : wanted) {
     if (connections > pool->connections_max()) {
       *error = MakeError(sqlstate::kTooManyConnections,
-                         "statement needs {} connections to server \"{}\", which allows only {}", connections,
-                         pool->server_name(), pool->connections_max());
+                         "statement needs {} connections to server \"{}\", which allows only {}",
+                         connections, pool->server_name(), pool->connections_max());
       return Verdict::kRefuse;
     }
-    bool claimed = std::find(claims->pools.begin(), claims->pools.end(), pool) != claims->pools.end();
+    bool claimed =
+        std::find(claims->pools.begin(), claims->pools.end(), pool) != claims->pools.end();
     if (claimed || !pool->HasRoom(connections)) wait = true;
   }
   if (!wait && !claims->chunks && TryReserveGroup(group.shared())) return Verdict::kAdmit;

@@ -1,5 +1,6 @@
-// Stream groups, from kOpen to kClosed. A group is admitted when all its chunks and all its connections are
-// there at once; until then it holds nothing, so two plans never wait for each other's halves.
+// Stream groups, from kOpen to kClosed. A group is admitted when all its chunks and all its
+// connections are there at once; until then it holds nothing, so two plans never wait for each
+// other's halves.
 #pragma once
 
 #include <deque>
@@ -21,11 +22,11 @@ class PostgresStream;
 // others import it. The exporter's connection keeps its transaction open until all others have.
 struct SharedSnapshot {
   bool exporter_chosen = false;
-  std::string id;                     // empty: not exported yet
-  std::optional<Error> error;         // the export failed
-  uint32_t importers = 0;             // that have neither imported it nor given up
+  std::string id;              // empty: not exported yet
+  std::optional<Error> error;  // the export failed
+  uint32_t importers = 0;      // that have neither imported it nor given up
   std::vector<PostgresStream*> waiting;
-  Connection* exporter = nullptr;     // to be told when importers is 0
+  Connection* exporter = nullptr;  // to be told when importers is 0
 };
 
 class Group {
@@ -36,9 +37,9 @@ class Group {
   StreamGroup* shared() const { return shared_; }
   bool admitted() const { return admitted_; }
   bool closing() const { return closing_; }
-  void Admit();                      // REQUIRES: everything is reserved
-  void Refuse(const Error& error);   // every stream ends with it
-  void Close();                      // the backend wants it gone
+  void Admit();                     // REQUIRES: everything is reserved
+  void Refuse(const Error& error);  // every stream ends with it
+  void Close();                     // the backend wants it gone
   // Whether nothing points into shared memory any more.
   bool done() const { return closing_ && open_tasks_ == 0; }
   void OnTaskEnded();

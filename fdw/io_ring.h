@@ -1,10 +1,12 @@
-// The seam between the io worker and the kernel: operations are submitted, one Wait() sleeps over all of
-// them, their completions are queued and then handled. Two implementations (io_uring, epoll) and a
-// seeded faulty wrapper for tests behave alike:
+// The seam between the io worker and the kernel: operations are submitted, one Wait() sleeps over
+// all of them, their completions are queued and then handled. Two implementations (io_uring, epoll)
+// and a seeded faulty wrapper for tests behave alike:
 //   - Receive/Send/Poll and Cancel never block; only Wait() sleeps.
-//   - An operation completes exactly once, later, from HandleCompletions(): never from inside the call
+//   - An operation completes exactly once, later, from HandleCompletions(): never from inside the
+//   call
 //     that submitted it. Until then the operation, its buffer and its descriptor must stay alive.
-//   - Receive and Send may be short; a result is a byte count, 0 at end of file, or -errno (-EINTR and
+//   - Receive and Send may be short; a result is a byte count, 0 at end of file, or -errno (-EINTR
+//   and
 //     -EAGAIN too: submit again). Poll's result is the ready events.
 //   - Per descriptor at most one operation that reads and one that writes is in flight.
 #pragma once
@@ -84,9 +86,9 @@ struct IoFaults {
   uint64_t seed = 0;
   int short_receive = 0;  // receives fewer bytes than there is room for, often 1
   int short_send = 0;
-  int delay = 0;          // hands the completion on some rounds later
-  int interrupt = 0;      // -EINTR instead of doing it
-  int reset = 0;          // -ECONNRESET instead of doing it
+  int delay = 0;      // hands the completion on some rounds later
+  int interrupt = 0;  // -EINTR instead of doing it
+  int reset = 0;      // -ECONNRESET instead of doing it
 };
 std::unique_ptr<IoRing> MakeFaultyRing(std::unique_ptr<IoRing> ring, const IoFaults& faults);
 

@@ -1,10 +1,9 @@
-// The seam on io_uring. One enter() a round both submits and waits, so that a request and the wait for
-// its answer cost one system call.
+// The seam on io_uring. One enter() a round both submits and waits, so that a request and the wait
+// for its answer cost one system call.
+#include <cerrno>
 #include <liburing.h>
 #include <poll.h>
 #include <sys/socket.h>
-
-#include <cerrno>
 
 #include "common/assert.h"
 #include "fdw/io_ring.h"
@@ -118,8 +117,8 @@ Result<std::unique_ptr<IoRing>> MakeIoUringRing() {
       break;
     }
     // Timeouts as an argument of enter(), fast poll for sockets, and no lost completions.
-    constexpr unsigned needed =
-        IORING_FEAT_EXT_ARG | IORING_FEAT_FAST_POLL | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
+    constexpr unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_FAST_POLL | IORING_FEAT_NODROP |
+                                IORING_FEAT_SUBMIT_STABLE;
     if ((params.features & needed) == needed) return std::unique_ptr<IoRing>(new IoUringRing(ring));
     io_uring_queue_exit(&ring);
     rc = -ENOSYS;

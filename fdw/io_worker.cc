@@ -16,7 +16,8 @@
 namespace sluice {
 namespace {
 
-// How long a sleep may last while nothing else bounds it: so often is looked whether the parent is there.
+// How long a sleep may last while nothing else bounds it: so often is looked whether the parent is
+// there.
 constexpr int64_t kParentCheckUs = 1'000'000;
 
 void OnTerminateSignal(int) {
@@ -63,7 +64,8 @@ std::unique_ptr<IoRing> MakeRing(const IoWorkerConfig& config) {
     shared_memory->io_uses_epoll.store(0, std::memory_order_relaxed);
   }
   const IoFaults& faults = config.faults;
-  bool faulty = faults.short_receive || faults.short_send || faults.delay || faults.interrupt || faults.reset;
+  bool faulty =
+      faults.short_receive || faults.short_send || faults.delay || faults.interrupt || faults.reset;
   if (faulty) ring = MakeFaultyRing(std::move(ring), faults);
   return ring;
 }
@@ -106,11 +108,21 @@ class Loop {
     Request request;
     while (TakeRequest(&request)) {
       switch (request.kind) {
-        case RequestKind::kOpen: worker_.groups->Open(request.group); break;
-        case RequestKind::kClose: worker_.groups->Close(request.group); break;
-        case RequestKind::kUnpin: worker_.pools->Unpin(request.pin); break;
-        case RequestKind::kCancelPin: worker_.pools->CancelPin(request.pin); break;
-        case RequestKind::kForget: worker_.pools->Forget(request.pool_key_hash); break;
+        case RequestKind::kOpen:
+          worker_.groups->Open(request.group);
+          break;
+        case RequestKind::kClose:
+          worker_.groups->Close(request.group);
+          break;
+        case RequestKind::kUnpin:
+          worker_.pools->Unpin(request.pin);
+          break;
+        case RequestKind::kCancelPin:
+          worker_.pools->CancelPin(request.pin);
+          break;
+        case RequestKind::kForget:
+          worker_.pools->Forget(request.pool_key_hash);
+          break;
       }
       // A close must find its group admitted or waiting, an unpin its pin: one after the other.
       worker_.groups->Round();
@@ -155,7 +167,8 @@ void IoWorkerMain(const IoWorkerConfig& config) {
   log_min_messages = config.log_min_messages;
   InstallSignals();
   RaiseDescriptorLimit();
-  auto* loop = new Loop(config);  // never destroyed: the kernel closes what is open when the process ends
+  auto* loop =
+      new Loop(config);  // never destroyed: the kernel closes what is open when the process ends
   loop->Run();
   _exit(0);
 }

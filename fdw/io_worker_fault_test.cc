@@ -1,9 +1,9 @@
-// Faults from a seed on the ring, shards that stop and come back, and the streams that are not Postgres.
+// Faults from a seed on the ring, shards that stop and come back, and the streams that are not
+// Postgres.
 #include <netinet/in.h>
+#include <random>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-#include <random>
 #include <thread>
 
 #include "fdw/shard_for_test.h"
@@ -18,7 +18,8 @@ class Faults : public testing::TestWithParam<IoMethod> {
  protected:
   void SetUp() override {
     if (GetParam() == IoMethod::kIoUring && !MakeIoUringRing().ok()) {
-      GTEST_SKIP() << "THIS MACHINE FORBIDS io_uring: its tests do not run, the same ones run on epoll";
+      GTEST_SKIP()
+          << "THIS MACHINE FORBIDS io_uring: its tests do not run, the same ones run on epoll";
     }
     config.io_method = GetParam();
   }
@@ -101,7 +102,8 @@ TEST_P(Faults, a_shard_that_stops_is_an_error_and_works_again_when_it_is_back) {
   TestServer server(config);
   TestShard* shard = TheShard();
   TestGroup group(1);
-  group.Set(0, StreamKind::kQuery, group.Spec(*shard), "SELECT a.id FROM t a, t b WHERE b.id < 100");
+  group.Set(0, StreamKind::kQuery, group.Spec(*shard),
+            "SELECT a.id FROM t a, t b WHERE b.id < 100");
   group.Open();
   Slice slice;
   ASSERT_TRUE(group.Next(&slice));
@@ -153,13 +155,16 @@ class LineServer {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(listener_, 1) != 0) abort();
+    if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+        listen(listener_, 1) != 0)
+      abort();
     getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
     thread_ = std::thread([this, text = std::move(text), piece_bytes, reset] {
       int fd = accept(listener_, nullptr, nullptr);
       for (size_t at = 0; at < text.size();) {
-        ssize_t n = send(fd, text.data() + at, std::min(piece_bytes, text.size() - at), MSG_NOSIGNAL);
+        ssize_t n =
+            send(fd, text.data() + at, std::min(piece_bytes, text.size() - at), MSG_NOSIGNAL);
         if (n <= 0) break;
         at += static_cast<size_t>(n);
         if (piece_bytes < 100) usleep(200);
@@ -194,7 +199,8 @@ struct Lines {
 
 Lines ReadLines(const LineServer& server, int slices_max = 1 << 30) {
   TestGroup group(1);
-  group.Set(0, StreamKind::kLines, group.Spec({{"host", "127.0.0.1"}, {"port", std::to_string(server.port())}}), "");
+  group.Set(0, StreamKind::kLines,
+            group.Spec({{"host", "127.0.0.1"}, {"port", std::to_string(server.port())}}), "");
   group[0].chunk_quota = 2;
   group.Open();
   Lines lines;
@@ -221,7 +227,8 @@ TEST_P(Faults, lines_arrive_whole_whatever_the_pieces) {
   std::string text;
   uint64_t rows = 0;
   for (int i = 0; i < 3000; i++, rows++) {
-    text += std::to_string(i) + ",\"a \"\"quoted\"\"\nline\"," + std::string(static_cast<size_t>(i % 90), 'x') + "\n";
+    text += std::to_string(i) + ",\"a \"\"quoted\"\"\nline\"," +
+            std::string(static_cast<size_t>(i % 90), 'x') + "\n";
     if (i % 500 == 7) {
       text += "long,\"" + std::string(static_cast<size_t>(i) * 13 + 4000, '\n') + "\"\n";
       rows++;
@@ -279,7 +286,8 @@ TEST_P(Faults, a_replay_gives_as_many_rows_as_asked_at_the_rate_asked) {
   EXPECT_EQ(group[1].rows.load(), 2000u);
   EXPECT_GE(MonotonicMicros() - start, 195'000);
   TestGroup missing(1);
-  missing.Set(0, StreamKind::kReplay, missing.Spec({{"file", "/nowhere"}, {"total_rows", "1"}}), "");
+  missing.Set(0, StreamKind::kReplay, missing.Spec({{"file", "/nowhere"}, {"total_rows", "1"}}),
+              "");
   missing.Open();
   EXPECT_EQ(Drain(&missing).states[0], StreamState::kFailed);
 }

@@ -1,4 +1,5 @@
-// The Postgres protocol's wider parts against a real shard: every kind of stream, pins, limits, faults.
+// The Postgres protocol's wider parts against a real shard: every kind of stream, pins, limits,
+// faults.
 #include <thread>
 
 #include "fdw/shard_for_test.h"
@@ -13,7 +14,8 @@ class PostgresProtocol : public testing::TestWithParam<IoMethod> {
  protected:
   void SetUp() override {
     if (GetParam() == IoMethod::kIoUring && !MakeIoUringRing().ok()) {
-      GTEST_SKIP() << "THIS MACHINE FORBIDS io_uring: its tests do not run, the same ones run on epoll";
+      GTEST_SKIP()
+          << "THIS MACHINE FORBIDS io_uring: its tests do not run, the same ones run on epoll";
     }
     shard = TheShard();
     config.io_method = GetParam();
@@ -54,8 +56,10 @@ class PostgresProtocol : public testing::TestWithParam<IoMethod> {
 TEST_P(PostgresProtocol, simple_statements_discard_rows_and_keep_the_last_tag) {
   StartServer();
   std::string tag;
-  Drained drained = Run(StreamKind::kSimple, "SELECT * FROM t; CREATE TEMP TABLE x (i int); "
-                        "INSERT INTO x SELECT generate_series(1, 7)", 0, "", nullptr, &tag);
+  Drained drained = Run(StreamKind::kSimple,
+                        "SELECT * FROM t; CREATE TEMP TABLE x (i int); "
+                        "INSERT INTO x SELECT generate_series(1, 7)",
+                        0, "", nullptr, &tag);
   EXPECT_EQ(drained.rows, 0u);
   EXPECT_EQ(tag, "INSERT 0 7");
   ErrorRecord error;
@@ -68,7 +72,8 @@ TEST_P(PostgresProtocol, simple_statements_discard_rows_and_keep_the_last_tag) {
 
 TEST_P(PostgresProtocol, copy_out_gives_the_copy_rows) {
   StartServer();
-  Drained drained = Run(StreamKind::kCopyOut, "COPY (SELECT id, name FROM t ORDER BY id) TO STDOUT (FORMAT csv)");
+  Drained drained =
+      Run(StreamKind::kCopyOut, "COPY (SELECT id, name FROM t ORDER BY id) TO STDOUT (FORMAT csv)");
   EXPECT_EQ(drained.rows, 100000u);
   EXPECT_EQ(drained.text[0], "1,row 1\n");
   EXPECT_EQ(drained.text[98], "99,row 99\n");
@@ -84,7 +89,8 @@ TEST_P(PostgresProtocol, describe_gives_both_descriptions) {
   Slice slice;
   std::string seen[2];
   while (group.Next(&slice)) {
-    if (slice.kind == SliceKind::kDescription) seen[slice.stream] = std::string(slice.data, slice.size_bytes);
+    if (slice.kind == SliceKind::kDescription)
+      seen[slice.stream] = std::string(slice.data, slice.size_bytes);
     ReleaseSlice(slice);
   }
   ASSERT_EQ(group[0].state.load(), StreamState::kEnded) << group[0].error.message;
@@ -170,8 +176,10 @@ TEST_P(PostgresProtocol, copy_in_sends_rows_and_reports_their_number_or_error) {
 
 TEST_P(PostgresProtocol, settings_of_one_session_do_not_reach_the_next) {
   StartServer();
-  EXPECT_EQ(Value("SHOW timezone", 0, "SET TimeZone = 'Asia/Tokyo'; SET role = 'pg_monitor'"), "Asia/Tokyo");
-  EXPECT_EQ(Value("SELECT current_user", 0, "SET TimeZone = 'Asia/Tokyo'; SET role = 'pg_monitor'"), "pg_monitor");
+  EXPECT_EQ(Value("SHOW timezone", 0, "SET TimeZone = 'Asia/Tokyo'; SET role = 'pg_monitor'"),
+            "Asia/Tokyo");
+  EXPECT_EQ(Value("SELECT current_user", 0, "SET TimeZone = 'Asia/Tokyo'; SET role = 'pg_monitor'"),
+            "pg_monitor");
   EXPECT_EQ(Value("SELECT current_user"), "postgres");
   EXPECT_NE(Value("SHOW timezone"), "Asia/Tokyo");
   EXPECT_EQ(Value("SHOW statement_timeout"), "0");
@@ -185,7 +193,8 @@ TEST_P(PostgresProtocol, settings_of_one_session_do_not_reach_the_next) {
 
 TEST_P(PostgresProtocol, a_pin_keeps_its_connection_until_unpinned_and_leaves_nothing_behind) {
   StartServer();
-  Run(StreamKind::kSimple, "BEGIN; CREATE TEMP TABLE mine (i int); INSERT INTO mine VALUES (5)", 77);
+  Run(StreamKind::kSimple, "BEGIN; CREATE TEMP TABLE mine (i int); INSERT INTO mine VALUES (5)",
+      77);
   EXPECT_EQ(Value("SELECT i FROM mine", 77), "5");
   std::string pid = Value("SELECT pg_backend_pid()", 77);
   EXPECT_NE(Value("SELECT pg_backend_pid()"), pid);
@@ -224,7 +233,8 @@ TEST_P(PostgresProtocol, a_pin_keeps_its_connection_until_unpinned_and_leaves_no
   }
   Unpin(77);
   usleep(100'000);
-  for (int i = 0; i < 4; i++) EXPECT_EQ(Value("SELECT count(*) FROM pg_class WHERE relname = 'mine'"), "0");
+  for (int i = 0; i < 4; i++)
+    EXPECT_EQ(Value("SELECT count(*) FROM pg_class WHERE relname = 'mine'"), "0");
   EXPECT_EQ(Connections(), "2");
 }
 
@@ -310,7 +320,8 @@ TEST_P(PostgresProtocol, streams_that_share_a_snapshot_agree_under_updates) {
   shard->Psql("DROP TABLE IF EXISTS u; CREATE TABLE u AS SELECT 0 AS n");
   std::atomic<bool> stop = false;
   std::thread writer([&] {
-    while (!stop) shard->Psql("DO 'BEGIN FOR i IN 1..300 LOOP UPDATE u SET n = n + 1; COMMIT; END LOOP; END'");
+    while (!stop)
+      shard->Psql("DO 'BEGIN FOR i IN 1..300 LOOP UPDATE u SET n = n + 1; COMMIT; END LOOP; END'");
   });
   for (int round = 0; round < 20; round++) {
     TestGroup group(4);
@@ -336,7 +347,8 @@ TEST_P(PostgresProtocol, streams_that_share_a_snapshot_agree_under_updates) {
   writer.join();
   usleep(100'000);
   EXPECT_EQ(shard->Psql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sluice' "
-                        "AND state <> 'idle'"), "0");
+                        "AND state <> 'idle'"),
+            "0");
 }
 
 TEST_P(PostgresProtocol, snapshot_first_reads_in_a_transaction_of_its_own) {
@@ -344,7 +356,8 @@ TEST_P(PostgresProtocol, snapshot_first_reads_in_a_transaction_of_its_own) {
   for (int i = 0; i < 3; i++) {
     TestGroup group(1);
     group.Set(0, StreamKind::kQuery, group.Spec(*shard),
-              "SELECT current_setting('transaction_isolation') || current_setting('transaction_read_only')");
+              "SELECT current_setting('transaction_isolation') || "
+              "current_setting('transaction_read_only')");
     group->snapshot_first = true;
     group.Open();
     EXPECT_EQ(Drain(&group).text[0], "repeatable readon");
@@ -374,7 +387,8 @@ TEST_P(PostgresProtocol, rows_larger_than_a_chunk_travel_alone_and_in_order) {
   EXPECT_EQ(Run(StreamKind::kQuery, "SELECT repeat('y', 200000000)").oversized, 1u);
   // Closed in the middle of one.
   TestGroup closed(1);
-  closed.Set(0, StreamKind::kQuery, closed.Spec(*shard), "SELECT repeat('y', 100000000) FROM generate_series(1, 9)");
+  closed.Set(0, StreamKind::kQuery, closed.Spec(*shard),
+             "SELECT repeat('y', 100000000) FROM generate_series(1, 9)");
   closed.Open();
   Slice slice;
   ASSERT_TRUE(closed.Next(&slice));
@@ -401,8 +415,9 @@ TEST_P(PostgresProtocol, every_chunk_size_gives_the_same_rows) {
 
 TEST_P(PostgresProtocol, notices_do_not_disturb_the_rows) {
   StartServer();
-  shard->Psql("CREATE OR REPLACE FUNCTION chatty(i int) RETURNS int LANGUAGE plpgsql AS "
-              "'BEGIN IF i % 3 = 0 THEN RAISE NOTICE ''now %'', repeat(''z'', i); END IF; RETURN i; END'");
+  shard->Psql(
+      "CREATE OR REPLACE FUNCTION chatty(i int) RETURNS int LANGUAGE plpgsql AS "
+      "'BEGIN IF i % 3 = 0 THEN RAISE NOTICE ''now %'', repeat(''z'', i); END IF; RETURN i; END'");
   Drained drained = Run(StreamKind::kQuery, "SELECT chatty(id) FROM t WHERE id <= 3000");
   EXPECT_EQ(drained.rows, 3000u);
   for (size_t i = 0; i < 100; i++) EXPECT_EQ(drained.text[i], std::to_string(i + 1));
@@ -412,13 +427,15 @@ TEST_P(PostgresProtocol, a_backend_that_dies_is_an_error_and_never_a_short_answe
   StartServer();
   for (int i = 0; i < 6; i++) {
     TestGroup group(1);
-    group.Set(0, StreamKind::kQuery, group.Spec(*shard), "SELECT a.id, 'victim' FROM t a, t b WHERE b.id < 50");
+    group.Set(0, StreamKind::kQuery, group.Spec(*shard),
+              "SELECT a.id, 'victim' FROM t a, t b WHERE b.id < 50");
     group.Open();
     Slice slice;
     ASSERT_TRUE(group.Next(&slice));
     ReleaseSlice(slice);
-    shard->Psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%victim%' "
-                "AND pid <> pg_backend_pid()");
+    shard->Psql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%victim%' "
+        "AND pid <> pg_backend_pid()");
     Drained drained = Drain(&group);
     EXPECT_EQ(drained.states[0], StreamState::kFailed);
     EXPECT_EQ(SqlStateText(group[0].error.state), "08006");
@@ -434,7 +451,8 @@ TEST_P(PostgresProtocol, an_idle_connection_that_died_is_replaced_unseen) {
   StartServer();
   for (int i = 0; i < 5; i++) {
     EXPECT_EQ(Value("SELECT 1"), "1");
-    shard->Psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice'");
+    shard->Psql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice'");
     if (i % 2 == 0) usleep(20'000);
   }
   EXPECT_EQ(Value("SELECT 1"), "1");
@@ -463,13 +481,17 @@ TEST_P(PostgresProtocol, wrong_passwords_keep_their_sqlstate) {
   std::ifstream in(hba);
   std::string before((std::istreambuf_iterator<char>(in)), {});
   std::ofstream(hba) << "local all pw scram-sha-256\n" << before;
-  shard->Psql("DROP ROLE IF EXISTS pw; CREATE ROLE pw LOGIN PASSWORD 'secret'; SELECT pg_reload_conf()");
+  shard->Psql(
+      "DROP ROLE IF EXISTS pw; CREATE ROLE pw LOGIN PASSWORD 'secret'; SELECT pg_reload_conf()");
   usleep(300'000);
   for (std::string password : {"wrong", "secret"}) {
     TestGroup group(1);
     group.Set(0, StreamKind::kQuery,
-              group.Spec({{"host", shard->directory()}, {"port", std::to_string(shard->port())}, {"user", "pw"},
-                          {"dbname", "postgres"}, {"password", password}}),
+              group.Spec({{"host", shard->directory()},
+                          {"port", std::to_string(shard->port())},
+                          {"user", "pw"},
+                          {"dbname", "postgres"},
+                          {"password", password}}),
               "SELECT current_user");
     group.Open();
     Drained drained = Drain(&group);
@@ -477,7 +499,8 @@ TEST_P(PostgresProtocol, wrong_passwords_keep_their_sqlstate) {
       EXPECT_EQ(drained.text[0], "pw") << group[0].error.detail;
     } else {
       EXPECT_EQ(SqlStateText(group[0].error.state), "28P01");
-      EXPECT_THAT(std::string(group[0].error.detail), testing::HasSubstr("password authentication failed"));
+      EXPECT_THAT(std::string(group[0].error.detail),
+                  testing::HasSubstr("password authentication failed"));
       EXPECT_THAT(std::string(group[0].error.detail), testing::Not(testing::HasSubstr("28P01")));
     }
   }
@@ -489,14 +512,18 @@ TEST_P(PostgresProtocol, tls_gives_the_same_rows_and_cancels) {
   shard->EnableTls();
   usleep(200'000);
   auto spec_of = [&](TestGroup& group) {
-    return group.Spec({{"host", "127.0.0.1"}, {"port", std::to_string(shard->port())}, {"user", "postgres"},
-                       {"dbname", "postgres"}, {"sslmode", "require"}});
+    return group.Spec({{"host", "127.0.0.1"},
+                       {"port", std::to_string(shard->port())},
+                       {"user", "postgres"},
+                       {"dbname", "postgres"},
+                       {"sslmode", "require"}});
   };
   Drained plain = Run(StreamKind::kQuery, "SELECT id, name, k, v FROM t");
   for (int i = 0; i < 3; i++) {
     TestGroup group(2);
     group.Set(0, StreamKind::kQuery, spec_of(group), "SELECT id, name, k, v FROM t");
-    group.Set(1, StreamKind::kQuery, spec_of(group), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()");
+    group.Set(1, StreamKind::kQuery, spec_of(group),
+              "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()");
     group.Open();
     Slice slice;
     Drained rows, ssl;
@@ -508,14 +535,16 @@ TEST_P(PostgresProtocol, tls_gives_the_same_rows_and_cancels) {
     ASSERT_EQ(ssl.rows, 1u) << group[1].error.message << group[1].error.detail;
     EXPECT_EQ(ssl.text[0], "t");
     TestGroup cancelled(1);
-    cancelled.Set(0, StreamKind::kQuery, spec_of(cancelled), "SELECT *, 'cancel tls' FROM t a, t b");
+    cancelled.Set(0, StreamKind::kQuery, spec_of(cancelled),
+                  "SELECT *, 'cancel tls' FROM t a, t b");
     cancelled.Open();
     ASSERT_TRUE(cancelled.Next(&slice));
     ReleaseSlice(slice);
   }
   usleep(300'000);
   EXPECT_EQ(shard->Psql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%cancel tls%' "
-                        "AND state <> 'idle' AND pid <> pg_backend_pid()"), "0");
+                        "AND state <> 'idle' AND pid <> pg_backend_pid()"),
+            "0");
 }
 
 TEST_P(PostgresProtocol, closing_at_random_moments_leaves_nothing_running) {
@@ -528,8 +557,10 @@ TEST_P(PostgresProtocol, closing_at_random_moments_leaves_nothing_running) {
     ConnectionSpec* spec = group.Spec(*shard);
     spec->session_setup = rand() % 3 == 0 ? "SET TimeZone = 'UTC'" : "";
     for (int s = 0; s < 3; s++) {
-      const char* texts[] = {"SELECT id, name FROM t", "SELECT 1", "SELECT pg_sleep(0.01), 'random'"};
-      group.Set(s, rand() % 4 == 0 ? StreamKind::kSimple : StreamKind::kQuery, spec, texts[rand() % 3]);
+      const char* texts[] = {"SELECT id, name FROM t", "SELECT 1",
+                             "SELECT pg_sleep(0.01), 'random'"};
+      group.Set(s, rand() % 4 == 0 ? StreamKind::kSimple : StreamKind::kQuery, spec,
+                texts[rand() % 3]);
       group[s].chunk_quota = 2 + rand() % 3;
       group[s].prepare = rand() % 2 == 0;
     }
@@ -543,10 +574,12 @@ TEST_P(PostgresProtocol, closing_at_random_moments_leaves_nothing_running) {
   EXPECT_EQ(Value("SELECT 6"), "6");
   usleep(600'000);
   EXPECT_EQ(shard->Psql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sluice' "
-                        "AND state <> 'idle'"), "0");
+                        "AND state <> 'idle'"),
+            "0");
 }
 
-INSTANTIATE_TEST_SUITE_P(Rings, PostgresProtocol, testing::Values(IoMethod::kIoUring, IoMethod::kEpoll),
+INSTANTIATE_TEST_SUITE_P(Rings, PostgresProtocol,
+                         testing::Values(IoMethod::kIoUring, IoMethod::kEpoll),
                          [](const auto& info) {
                            return info.param == IoMethod::kEpoll ? "epoll" : "io_uring";
                          });

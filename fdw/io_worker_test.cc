@@ -3,7 +3,9 @@
 namespace sluice {
 
 static TestShard* shard;
-TestShard* TheShard() { return shard; }
+TestShard* TheShard() {
+  return shard;
+}
 
 namespace {
 
@@ -24,7 +26,8 @@ class IoWorker : public testing::TestWithParam<IoMethod> {
  protected:
   void SetUp() override {
     if (GetParam() == IoMethod::kIoUring && !MakeIoUringRing().ok()) {
-      GTEST_SKIP() << "THIS MACHINE FORBIDS io_uring: its tests do not run, the same ones run on epoll";
+      GTEST_SKIP()
+          << "THIS MACHINE FORBIDS io_uring: its tests do not run, the same ones run on epoll";
     }
     IoWorkerConfig config;
     config.io_method = GetParam();
@@ -49,7 +52,8 @@ TEST_P(IoWorker, drains_a_hundred_thousand_rows_exactly) {
   EXPECT_EQ(group[0].column_types[3], 1700u);
   // The same rows as messages, made here from what psql says.
   uint64_t checksum = 0, bytes = 0;
-  std::stringstream lines(shard->Psql("SELECT id || '|' || name || '|' || k || '|' || coalesce(v::text, '') FROM t"));
+  std::stringstream lines(
+      shard->Psql("SELECT id || '|' || name || '|' || k || '|' || coalesce(v::text, '') FROM t"));
   for (std::string line; std::getline(lines, line);) {
     std::string message("D\0\0\0\0\0\4", 7);
     std::stringstream fields(line + (line.back() == '|' ? "" : "|"));
@@ -88,7 +92,8 @@ TEST_P(IoWorker, reuses_connections_and_gives_params_and_binary_results) {
   std::string pid;
   for (int i = 0; i < 5; i++) {
     TestGroup group(1);
-    group.Set(0, StreamKind::kQuery, group.Spec(*shard), "SELECT pg_backend_pid()::text, $1::int8 + 1");
+    group.Set(0, StreamKind::kQuery, group.Spec(*shard),
+              "SELECT pg_backend_pid()::text, $1::int8 + 1");
     auto params = group.arena().NewArray<StreamParam>(1);
     params[0] = {20, false, false, "41"};
     auto formats = group.arena().NewArray<int16_t>(2);
@@ -137,7 +142,8 @@ TEST_P(IoWorker, cancels_at_the_shard_when_a_running_group_is_closed) {
   }
   usleep(1'200'000);
   EXPECT_EQ(shard->Psql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%cancel me%' "
-                        "AND state <> 'idle' AND pid <> pg_backend_pid()"), "0");
+                        "AND state <> 'idle' AND pid <> pg_backend_pid()"),
+            "0");
   // The connections are as good as new.
   TestGroup group(2);
   ConnectionSpec* spec = group.Spec(*shard);

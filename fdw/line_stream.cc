@@ -1,13 +1,12 @@
 #include "fdw/line_stream.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
+#include <charconv>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-#include <cerrno>
-#include <charconv>
 
 #include "common/assert.h"
 #include "fdw/remote_message.h"
@@ -43,7 +42,8 @@ size_t LineFraming::ScanOne(const char* at, size_t size_bytes) {
   const char* from = at;
   const char* end = at + size_bytes;
   while (from < end) {
-    auto* newline = static_cast<const char*>(std::memchr(from, '\n', static_cast<size_t>(end - from)));
+    auto* newline =
+        static_cast<const char*>(std::memchr(from, '\n', static_cast<size_t>(end - from)));
     const char* stop = newline == nullptr ? end : newline;
     if (quote_ && std::count(from, stop, *quote_) % 2 != 0) in_quotes_ = !in_quotes_;
     if (newline == nullptr) return 0;
@@ -57,8 +57,9 @@ LineStream::LineStream(Worker* worker, Group* group, Stream* stream)
     : StreamTask(worker, group, stream),
       framing_(QuoteOf(*stream)),
       connect_poll_([](void* self, int) { static_cast<LineStream*>(self)->OnConnected(); }, this),
-      connect_timer_(&worker->timers,
-                     [](void* self) { static_cast<LineStream*>(self)->OnConnectTimeout(); }, this),
+      connect_timer_(
+          &worker->timers, [](void* self) { static_cast<LineStream*>(self)->OnConnectTimeout(); },
+          this),
       socket_(worker->ring.get(), this),
       writer_(stream, SliceKind::kLines) {}
 
@@ -79,8 +80,9 @@ void LineStream::Start() {
 
 std::optional<Error> LineStream::Connect() {
   auto failed = [&](std::string_view why) {
-    Error error = MakeError(sqlstate::kUnableToEstablishConnection, "could not connect to server \"{}\"",
-                            stream()->connection->server_name);
+    Error error =
+        MakeError(sqlstate::kUnableToEstablishConnection, "could not connect to server \"{}\"",
+                  stream()->connection->server_name);
     error.detail = why;
     return error;
   };
@@ -94,7 +96,8 @@ std::optional<Error> LineStream::Connect() {
   std::string host(Option("hostaddr").empty() ? Option("host") : Option("hostaddr"));
   std::string path(Option("path").empty() && host.starts_with('/') ? host : Option("path"));
   if (!path.empty()) {
-    if (path.size() >= sizeof address.un.sun_path) return failed("The path is too long for a unix socket.");
+    if (path.size() >= sizeof address.un.sun_path)
+      return failed("The path is too long for a unix socket.");
     address.un.sun_family = AF_UNIX;
     std::memcpy(address.un.sun_path, path.c_str(), path.size() + 1);
     size = sizeof address.un;
@@ -122,9 +125,9 @@ std::optional<Error> LineStream::Connect() {
 }
 
 void LineStream::OnConnectTimeout() {
-  Stop(StreamState::kFailed,
-       MakeError(sqlstate::kUnableToEstablishConnection, "could not connect to server \"{}\": timeout expired",
-                 stream()->connection->server_name));
+  Stop(StreamState::kFailed, MakeError(sqlstate::kUnableToEstablishConnection,
+                                       "could not connect to server \"{}\": timeout expired",
+                                       stream()->connection->server_name));
 }
 
 void LineStream::OnConnected() {
@@ -134,8 +137,9 @@ void LineStream::OnConnected() {
   socklen_t size = sizeof error_number;
   getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error_number, &size);
   if (error_number != 0) {
-    Error error = MakeError(sqlstate::kUnableToEstablishConnection, "could not connect to server \"{}\"",
-                            stream()->connection->server_name);
+    Error error =
+        MakeError(sqlstate::kUnableToEstablishConnection, "could not connect to server \"{}\"",
+                  stream()->connection->server_name);
     error.detail = std::strerror(error_number);
     return Stop(StreamState::kFailed, std::move(error));
   }
@@ -184,8 +188,10 @@ void LineStream::OnReceived(int result) {
       long_whole_ = true;
     }
   } else if (result < 0) {
-    Error error = MakeError(sqlstate::kConnectionFailure, "server closed the connection unexpectedly");
-    error.detail = fmt::format("Server \"{}\": {}.", stream()->connection->server_name, std::strerror(-result));
+    Error error =
+        MakeError(sqlstate::kConnectionFailure, "server closed the connection unexpectedly");
+    error.detail = fmt::format("Server \"{}\": {}.", stream()->connection->server_name,
+                               std::strerror(-result));
     return Stop(StreamState::kFailed, std::move(error));
   }
   Pump();
@@ -220,7 +226,8 @@ void LineStream::ParseLong(size_t filled) {
   long_line_.resize(filled);
   size_t end = framing_.ScanOne(long_line_.data() + before, filled - before);
   if (filled > kMessageBytesMax) {
-    return Stop(StreamState::kFailed, MakeError(sqlstate::kProgramLimitExceeded, "line is too long"));
+    return Stop(StreamState::kFailed,
+                MakeError(sqlstate::kProgramLimitExceeded, "line is too long"));
   }
   if (end == 0) return;
   behind_ = long_line_.substr(before + end);

@@ -1,8 +1,8 @@
-// The second foreign-data wrapper: rows as lines from a plain TCP or unix socket, until it closes. Shows that
-// anything with a socket and a framing can be a stream.
+// The second foreign-data wrapper: rows as lines from a plain TCP or unix socket, until it closes.
+// Shows that anything with a socket and a framing can be a stream.
 //
-// Spec keywords: host or hostaddr (an address) and port, or path (a unix socket); quote (one character,
-// default '"'; empty for none). A newline between quotes is data, as in CSV.
+// Spec keywords: host or hostaddr (an address) and port, or path (a unix socket); quote (one
+// character, default '"'; empty for none). A newline between quotes is data, as in CSV.
 #pragma once
 
 #include <optional>

@@ -1,13 +1,13 @@
-// For the fuzzer and its seeded test: one stream on one connection, all in this process, whose shard says
-// whatever bytes it is given. Checks what must hold for any bytes: one end, no chunk leaked, no crash.
+// For the fuzzer and its seeded test: one stream on one connection, all in this process, whose
+// shard says whatever bytes it is given. Checks what must hold for any bytes: one end, no chunk
+// leaked, no crash.
 #pragma once
-
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <optional>
 #include <span>
 #include <string>
+#include <sys/socket.h>
 
 #include "common/assert.h"
 #include "fdw/group.h"
@@ -20,7 +20,8 @@ namespace sluice {
 // Receives come from memory, in pieces; everything else goes well.
 class MemoryRing final : public IoRing {
  public:
-  MemoryRing(std::span<const uint8_t> bytes, size_t piece_max) : bytes_(bytes), piece_max_(piece_max) {}
+  MemoryRing(std::span<const uint8_t> bytes, size_t piece_max)
+      : bytes_(bytes), piece_max_(piece_max) {}
   void Receive(IoOperation* operation, int, char* to, size_t size_bytes) override {
     operation->in_flight = true;
     operation->buffer = to;
@@ -76,8 +77,8 @@ class ParseHarness {
     uint8_t choice[4] = {};
     std::memcpy(choice, input.data(), std::min<size_t>(input.size(), 4));
     input = input.subspan(std::min<size_t>(input.size(), 4));
-    constexpr StreamKind kKinds[] = {StreamKind::kQuery, StreamKind::kCopyOut, StreamKind::kDescribe,
-                                     StreamKind::kSimple};
+    constexpr StreamKind kKinds[] = {StreamKind::kQuery, StreamKind::kCopyOut,
+                                     StreamKind::kDescribe, StreamKind::kSimple};
     constexpr uint32_t kChunks[] = {64, 100, 333, 4096};
     shared_memory->chunks.chunk_size_bytes = kChunks[choice[1] % 4];
 

@@ -19,7 +19,8 @@ void Pool::Update(const ConnectionSpec& spec) {
   if (!keywords_.empty() && server_name_ == spec.server_name &&
       std::equal(keywords_.begin(), keywords_.end() - kForcedOptions, spec.keywords.begin(),
                  spec.keywords.end()) &&
-      std::equal(values_.begin(), values_.end() - kForcedOptions, spec.values.begin(), spec.values.end())) {
+      std::equal(values_.begin(), values_.end() - kForcedOptions, spec.values.begin(),
+                 spec.values.end())) {
     return;
   }
   server_name_ = spec.server_name;
@@ -50,9 +51,12 @@ Connection* Pool::Acquire(std::string_view session_setup) {
   for (;;) {
     if (idle_.empty()) return Open();
     // One that was prepared for the same session settings saves a round trip.
-    auto suits = [&](Connection* c) { return c->applied_setup() && *c->applied_setup() == session_setup; };
+    auto suits = [&](Connection* c) {
+      return c->applied_setup() && *c->applied_setup() == session_setup;
+    };
     auto found = std::find_if(idle_.rbegin(), idle_.rend(), suits);
-    size_t at = found == idle_.rend() ? idle_.size() - 1 : static_cast<size_t>(idle_.rend() - found) - 1;
+    size_t at =
+        found == idle_.rend() ? idle_.size() - 1 : static_cast<size_t>(idle_.rend() - found) - 1;
     Connection* connection = idle_[at];
     if (!connection->CheckIdle()) {
       CloseIdle(at);
@@ -69,7 +73,8 @@ Connection* Pool::Open() {
   Connection* connection = owned.get();
   all_.emplace(connection, std::move(owned));
   in_use_++;
-  // Not from here: a connect that fails at once would report to a stream that is just being started.
+  // Not from here: a connect that fails at once would report to a stream that is just being
+  // started.
   connection->StartConnectSoon();
   return connection;
 }
@@ -89,7 +94,9 @@ void Pool::Return(Connection* connection) {
   worker_->groups->WantsAdmission();
 }
 
-void Pool::CloseIdle(size_t at) { idle_[at]->Close(); }
+void Pool::CloseIdle(size_t at) {
+  idle_[at]->Close();
+}
 
 void Pool::OnLost(Connection* connection) {
   auto idle = std::find(idle_.begin(), idle_.end(), connection);
@@ -106,8 +113,8 @@ void Pool::OnLost(Connection* connection) {
   worker_->groups->WantsAdmission();
 }
 
-// The first try after a failure waits a little, the next ones longer, so that a server that is down or
-// full is not flooded.
+// The first try after a failure waits a little, the next ones longer, so that a server that is down
+// or full is not flooded.
 void Pool::OnConnectFailed() {
   failures_ = std::min(failures_ + 1, 16);
   int64_t wait_us = std::min(kBackoffFirstUs << (failures_ - 1), kBackoffMaxUs);
@@ -130,7 +137,8 @@ void Pool::Sweep() {
 
 PoolSet::PoolSet(Worker* worker)
     : worker_(worker),
-      sweep_timer_(&worker->timers, [](void* self) { static_cast<PoolSet*>(self)->Sweep(); }, this) {
+      sweep_timer_(
+          &worker->timers, [](void* self) { static_cast<PoolSet*>(self)->Sweep(); }, this) {
   sweep_timer_.Arm(worker->now_us + kSweepUs);
 }
 

@@ -1,5 +1,5 @@
-// Connections to shards, for all sessions together. A pool is one server, role and database (the pool
-// key); a pin is a session's hold on its connections while a transaction runs.
+// Connections to shards, for all sessions together. A pool is one server, role and database (the
+// pool key); a pin is a session's hold on its connections while a transaction runs.
 #pragma once
 
 #include <cstdint>

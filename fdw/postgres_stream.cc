@@ -29,13 +29,18 @@ SliceKind SliceKindOf(StreamKind kind) {
 PostgresStream::PostgresStream(Worker* worker, Group* group, Stream* stream, Pool* pool)
     : StreamTask(worker, group, stream), pool_(pool), setup_(stream->connection->session_setup) {}
 
-PostgresStream::~PostgresStream() { SLUICE_ASSERT(connection_ == nullptr); }
+PostgresStream::~PostgresStream() {
+  SLUICE_ASSERT(connection_ == nullptr);
+}
 
 char PostgresStream::row_type() const {
   switch (stream()->kind) {
-    case StreamKind::kQuery: return 'D';
-    case StreamKind::kCopyOut: return 'd';
-    default: return 0;
+    case StreamKind::kQuery:
+      return 'D';
+    case StreamKind::kCopyOut:
+      return 'd';
+    default:
+      return 0;
   }
 }
 
@@ -92,12 +97,19 @@ void PostgresStream::SendRequest() {
   bool own_transaction = HasOwnTransaction();
   if (own_transaction) SendPrelude();
   switch (stream()->kind) {
-    case StreamKind::kQuery: SendQuery(); break;
-    case StreamKind::kDescribe: SendDescribe(); break;
-    default: connection_->request().Query(stream()->sql); break;
+    case StreamKind::kQuery:
+      SendQuery();
+      break;
+    case StreamKind::kDescribe:
+      SendDescribe();
+      break;
+    default:
+      connection_->request().Query(stream()->sql);
+      break;
   }
   connection_->PushStep(StepKind::kMain);
-  // The exporter's transaction has to stay open: its connection ends it when all others have imported.
+  // The exporter's transaction has to stay open: its connection ends it when all others have
+  // imported.
   if (own_transaction && !exporter_ && stream()->kind != StreamKind::kQuery) {
     connection_->request().Query("COMMIT");
     connection_->PushStep(StepKind::kHousekeeping);
@@ -135,15 +147,16 @@ void PostgresStream::SendQuery() {
     const std::string* name = cache.Find(statement_key_);
     parse_sent_ = name == nullptr;
     statement_name_ = name != nullptr ? *name : cache.NewName();
-    for (const std::string& unused : std::exchange(cache.to_close, {})) request.CloseStatement(unused);
+    for (const std::string& unused : std::exchange(cache.to_close, {}))
+      request.CloseStatement(unused);
   }
   if (parse_sent_) request.Parse(statement_name_, stream()->sql, stream()->params);
   request.Bind(statement_name_, stream()->params, stream()->result_formats);
   request.Describe('P', "");
   request.Execute(stream()->row_limit);
   if (HasOwnTransaction() && !exporter_) {
-    // Before the Sync, so that the connection is free with the statement's own ReadyForQuery. After an
-    // error the shard skips it, and the connection rolls back.
+    // Before the Sync, so that the connection is free with the statement's own ReadyForQuery. After
+    // an error the shard skips it, and the connection rolls back.
     request.Parse("", "COMMIT", {});
     request.Bind("", {}, {});
     request.Execute(0);
@@ -177,8 +190,9 @@ void PostgresStream::OnPreludeDone(const Step& step) {
     LeaveSnapshot(nullptr);
   }
   if (!step.error) return;
-  // The statement is on its way already, but what it answers is not what was asked. Where the exporter's
-  // connection was lost, that is the reason, not the snapshot's name that means nothing any more.
+  // The statement is on its way already, but what it answers is not what was asked. Where the
+  // exporter's connection was lost, that is the reason, not the snapshot's name that means nothing
+  // any more.
   bool exporter_lost = snapshot_ != nullptr && !exporter_ && snapshot_->error;
   connection_->FailStream(exporter_lost ? *snapshot_->error : FromShard(*step.error));
 }
@@ -195,9 +209,9 @@ void PostgresStream::LeaveSnapshot(const Error* error) {
       std::exchange(snapshot->exporter, nullptr)->ReleaseHold();
     }
   } else if (exporter_ && snapshot->id.empty() && !snapshot->error) {
-    snapshot->error = error != nullptr
-                          ? *error
-                          : MakeError(sqlstate::kQueryCanceled, "canceling statement due to user request");
+    snapshot->error = error != nullptr ? *error
+                                       : MakeError(sqlstate::kQueryCanceled,
+                                                   "canceling statement due to user request");
     // Their connections have no step under way, so this ends them at once.
     for (PostgresStream* waiting : std::exchange(snapshot->waiting, {})) {
       waiting->connection_->FailStream(*snapshot->error);
@@ -207,7 +221,8 @@ void PostgresStream::LeaveSnapshot(const Error* error) {
 
 bool PostgresStream::OnMessage(char type, std::string_view body) {
   StreamKind kind = stream()->kind;
-  if (executed_ && HasOwnTransaction()) return type == '1' || type == '2' || type == 'C';  // COMMIT's
+  if (executed_ && HasOwnTransaction())
+    return type == '1' || type == '2' || type == 'C';  // COMMIT's
   switch (type) {
     case '1':  // ParseComplete
       if (named_ && parse_sent_) {
@@ -216,10 +231,17 @@ bool PostgresStream::OnMessage(char type, std::string_view body) {
         if (unused) connection_->statements().to_close.push_back(std::move(*unused));
       }
       return true;
-    case '2': case '3': case 'I': case 's': case 'c': case 'D': case 'd':
+    case '2':
+    case '3':
+    case 'I':
+    case 's':
+    case 'c':
+    case 'D':
+    case 'd':
       // Rows come here only where nobody wants them.
       return type != row_type();
-    case 't': case 'n':
+    case 't':
+    case 'n':
       if (kind == StreamKind::kDescribe) AppendDescription(type, body);
       return true;
     case 'T': {
@@ -246,16 +268,20 @@ bool PostgresStream::OnMessage(char type, std::string_view body) {
         connection_->Send();
       }
       return kind != StreamKind::kQuery;
-    case 'H': return kind == StreamKind::kCopyOut || kind == StreamKind::kSimple;
-    default: return false;
+    case 'H':
+      return kind == StreamKind::kCopyOut || kind == StreamKind::kSimple;
+    default:
+      return false;
   }
 }
 
 bool PostgresStream::SendAgain(const Step& step) {
-  if (!step.error || !named_ || parse_sent_ || own_error_ || connection_->in_transaction()) return false;
+  if (!step.error || !named_ || parse_sent_ || own_error_ || connection_->in_transaction())
+    return false;
   SqlState state = step.error->error.state;
-  bool stale = state == sqlstate::kInvalidSqlStatementName ||
-               (state == sqlstate::kFeatureNotSupported && step.error->routine == "RevalidateCachedQuery");
+  bool stale =
+      state == sqlstate::kInvalidSqlStatementName ||
+      (state == sqlstate::kFeatureNotSupported && step.error->routine == "RevalidateCachedQuery");
   // Under a snapshot the statement fails inside its transaction, which cannot go on.
   if (!stale || HasOwnTransaction()) return false;
   connection_->statements().Erase(statement_key_);
@@ -293,8 +319,8 @@ void PostgresStream::OnConnectionLost(const Error& error) {
   connection_ = nullptr;
   copying_ = false;
   if (writer_) writer_->Abandon();
-  // An idle connection may have been dead for long: that is no reason to fail. But a statement that may
-  // have run must not run twice.
+  // An idle connection may have been dead for long: that is no reason to fail. But a statement that
+  // may have run must not run twice.
   if (unused && !retried_ && stream()->pin == 0 && !own_error_ && (!sent_ || SafeToRepeat())) {
     retried_ = true;
     sent_ = false;
@@ -305,10 +331,14 @@ void PostgresStream::OnConnectionLost(const Error& error) {
 
 bool PostgresStream::SafeToRepeat() const {
   switch (stream()->kind) {
-    case StreamKind::kQuery: return StartsWithWord(stream()->sql, "SELECT");
-    case StreamKind::kCopyOut: return StartsWithWord(stream()->sql, "COPY");
-    case StreamKind::kDescribe: return true;
-    default: return false;
+    case StreamKind::kQuery:
+      return StartsWithWord(stream()->sql, "SELECT");
+    case StreamKind::kCopyOut:
+      return StartsWithWord(stream()->sql, "COPY");
+    case StreamKind::kDescribe:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -320,7 +350,8 @@ void PostgresStream::Fail(const Error& error) {
 Error PostgresStream::FromShard(const RemoteError& remote) const {
   Error error = remote.error;
   if (!error.context.empty()) error.context += "\n";
-  error.context += fmt::format("remote SQL command on server \"{}\": {}", pool_->server_name(), stream()->sql);
+  error.context +=
+      fmt::format("remote SQL command on server \"{}\": {}", pool_->server_name(), stream()->sql);
   return error;
 }
 
@@ -337,8 +368,8 @@ std::optional<Error> PostgresStream::PublishDescription() {
   SLUICE_ASSERT(writer_->Ready());
   if (description_.size() > writer_->room_bytes()) {
     writer_->Abandon();
-    return MakeError(sqlstate::kProgramLimitExceeded, "description of {} bytes does not fit into a chunk",
-                     description_.size());
+    return MakeError(sqlstate::kProgramLimitExceeded,
+                     "description of {} bytes does not fit into a chunk", description_.size());
   }
   std::memcpy(writer_->room(), description_.data(), description_.size());
   writer_->Received(description_.size());

@@ -21,11 +21,13 @@ class PostgresStream final : public StreamTask {
   void Detach() override;
 
   // --- called by its connection ---
-  // The connection is set up: send the statement (or wait for a snapshot to import, and send it later).
+  // The connection is set up: send the statement (or wait for a snapshot to import, and send it
+  // later).
   void OnReady();
   void OnSetupFailed(const RemoteError& error);
   void OnPreludeDone(const Step& step);
-  // A message of the stream's own step, but for rows and ReadyForQuery. False: it has no place here.
+  // A message of the stream's own step, but for rows and ReadyForQuery. False: it has no place
+  // here.
   bool OnMessage(char type, std::string_view body);
   // The step ended with an error that sending the statement once more may cure, and it was sent.
   bool SendAgain(const Step& step);
@@ -68,19 +70,19 @@ class PostgresStream final : public StreamTask {
   std::optional<ChunkWriter> writer_;
   SharedSnapshot* snapshot_ = nullptr;
   bool exporter_ = false;
-  bool importer_ = false;       // counted in snapshot_->importers
+  bool importer_ = false;  // counted in snapshot_->importers
   bool sent_ = false;
-  bool executed_ = false;       // its CommandComplete came
-  bool retried_ = false;        // on a fresh connection
-  bool named_ = false;          // executes a named statement …
-  bool parse_sent_ = false;     // … which this request prepares
+  bool executed_ = false;    // its CommandComplete came
+  bool retried_ = false;     // on a fresh connection
+  bool named_ = false;       // executes a named statement …
+  bool parse_sent_ = false;  // … which this request prepares
   std::string statement_key_, statement_name_;
-  std::string description_;     // kDescribe
+  std::string description_;         // kDescribe
   std::optional<Error> own_error_;  // found here, not by the shard
 
   // kCopyIn
   std::optional<ChunkConsumer> input_;
-  bool copying_ = false;        // the shard asks for rows
+  bool copying_ = false;  // the shard asks for rows
 };
 
 }  // namespace sluice

@@ -48,22 +48,47 @@ std::optional<RemoteError> ReadErrorResponse(std::string_view body) {
     std::string_view text;
     if (!TakeCString(&body, &text)) return std::nullopt;
     switch (field) {
-      case 'S': translated_severity = text; break;
-      case 'V': remote.severity = text; break;
+      case 'S':
+        translated_severity = text;
+        break;
+      case 'V':
+        remote.severity = text;
+        break;
       case 'C':
         if (IsSqlState(text)) error.state = MakeSqlState(text);
         break;
-      case 'M': error.message = text; break;
-      case 'D': error.detail = text; break;
-      case 'H': error.hint = text; break;
-      case 'W': error.context = text; break;
-      case 's': error.schema = text; break;
-      case 't': error.table = text; break;
-      case 'c': error.column = text; break;
-      case 'd': error.datatype = text; break;
-      case 'n': error.constraint = text; break;
-      case 'R': remote.routine = text; break;
-      default: break;  // 'P' counts in the remote text, which the client has not seen
+      case 'M':
+        error.message = text;
+        break;
+      case 'D':
+        error.detail = text;
+        break;
+      case 'H':
+        error.hint = text;
+        break;
+      case 'W':
+        error.context = text;
+        break;
+      case 's':
+        error.schema = text;
+        break;
+      case 't':
+        error.table = text;
+        break;
+      case 'c':
+        error.column = text;
+        break;
+      case 'd':
+        error.datatype = text;
+        break;
+      case 'n':
+        error.constraint = text;
+        break;
+      case 'R':
+        remote.routine = text;
+        break;
+      default:
+        break;  // 'P' counts in the remote text, which the client has not seen
     }
   }
   if (remote.severity.empty()) remote.severity = translated_severity;

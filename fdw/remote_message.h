@@ -1,6 +1,7 @@
-// Postgres's protocol as its client sees it: cutting a byte stream into messages, reading the few of them
-// that the io worker understands, building the ones that it sends. Everything that comes from a shard is
-// checked against its bounds: a reader returns false or nothing, and the connection is given up.
+// Postgres's protocol as its client sees it: cutting a byte stream into messages, reading the few
+// of them that the io worker understands, building the ones that it sends. Everything that comes
+// from a shard is checked against its bounds: a reader returns false or nothing, and the connection
+// is given up.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ inline constexpr size_t kMessageHeaderBytes = 5;
 // Type and length of Postgres's largest message (its 1 GB limit on a palloc).
 inline constexpr uint32_t kMessageBytesMax = 0x3fffffff;
 
-// Walks over whole messages of one type; returns their bytes and adds their number to `count`. Stops at
-// the first that is of another type, not whole, or has an impossible length. This is all that the io
-// worker does per row.
+// Walks over whole messages of one type; returns their bytes and adds their number to `count`.
+// Stops at the first that is of another type, not whole, or has an impossible length. This is all
+// that the io worker does per row.
 inline size_t WalkMessages(const char* at, size_t size_bytes, char type, uint32_t* count) {
   size_t walked = 0;
   uint32_t n = 0;

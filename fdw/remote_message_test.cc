@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-
 #include <random>
+#include <sys/wait.h>
 
 #include "fdw/parse_harness.h"
 
@@ -22,7 +21,8 @@ std::string Row(std::string_view value) {
 
 const std::string kDescription = Message('T', std::string("\0\1x\0", 4) + std::string(6, '\0') +
                                                   std::string("\0\0\0\x19\0\4\0\0\0\1\0\0", 12));
-const std::string kError = Message('E', std::string("SERROR\0VERROR\0C22012\0Mdivision by zero\0Rint4div\0\0", 49));
+const std::string kError =
+    Message('E', std::string("SERROR\0VERROR\0C22012\0Mdivision by zero\0Rint4div\0\0", 49));
 
 // A whole answer to an extended query.
 std::string Answer(int rows) {
@@ -61,7 +61,8 @@ TEST(RemoteMessage, reads_an_error_and_refuses_a_cut_one) {
   EXPECT_EQ(SqlStateText(error->error.state), "22012");
   EXPECT_EQ(error->error.message, "division by zero");
   EXPECT_EQ(error->routine, "int4div");
-  for (size_t cut = 0; cut < body.size(); cut++) EXPECT_FALSE(ReadErrorResponse(body.substr(0, cut)));
+  for (size_t cut = 0; cut < body.size(); cut++)
+    EXPECT_FALSE(ReadErrorResponse(body.substr(0, cut)));
 }
 
 TEST(RemoteMessage, reads_a_row_description_and_refuses_a_cut_one) {
@@ -69,7 +70,8 @@ TEST(RemoteMessage, reads_a_row_description_and_refuses_a_cut_one) {
   uint32_t types[2] = {};
   EXPECT_EQ(ReadRowDescription(body, types), 1u);
   EXPECT_EQ(types[0], 25u);
-  for (size_t cut = 0; cut < body.size(); cut++) EXPECT_FALSE(ReadRowDescription(body.substr(0, cut), types));
+  for (size_t cut = 0; cut < body.size(); cut++)
+    EXPECT_FALSE(ReadRowDescription(body.substr(0, cut), types));
 }
 
 TEST(RemoteMessage, a_shard_that_says_what_it_should_not_is_an_error) {
@@ -78,7 +80,8 @@ TEST(RemoteMessage, a_shard_that_says_what_it_should_not_is_an_error) {
     StreamState state{};
     for (uint8_t chunk = 0; chunk < 4; chunk++) {
       for (uint8_t piece : {0, 1, 3, 250}) {
-        std::string input = {static_cast<char>(kind), static_cast<char>(chunk), static_cast<char>(piece), 0};
+        std::string input = {static_cast<char>(kind), static_cast<char>(chunk),
+                             static_cast<char>(piece), 0};
         input += bytes;
         state = harness.Run({reinterpret_cast<const uint8_t*>(input.data()), input.size()});
       }
@@ -92,13 +95,16 @@ TEST(RemoteMessage, a_shard_that_says_what_it_should_not_is_an_error) {
     EXPECT_EQ(run(answer.substr(0, cut)), StreamState::kFailed) << "cut at " << cut;
   }
   for (const std::string& bad :
-       {std::string("D\xff\xff\xff\xff", 5), std::string("\0\0\0\0\0", 5), Message('Z', "?"), Message('Z', ""),
-        Message('T', "\xff"), Message('E', "C"), Message('W', ""), Message('?', "x"), Message('R', std::string(4, '\0')),
+       {std::string("D\xff\xff\xff\xff", 5), std::string("\0\0\0\0\0", 5), Message('Z', "?"),
+        Message('Z', ""), Message('T', "\xff"), Message('E', "C"), Message('W', ""),
+        Message('?', "x"), Message('R', std::string(4, '\0')),
         std::string("E\x3f\xff\xff\xff", 5)}) {
     EXPECT_EQ(run(bad + Answer(1)), StreamState::kFailed);
-    EXPECT_EQ(run(Message('1', "") + Message('2', "") + kDescription + Row("a") + bad), StreamState::kFailed);
+    EXPECT_EQ(run(Message('1', "") + Message('2', "") + kDescription + Row("a") + bad),
+              StreamState::kFailed);
   }
-  EXPECT_EQ(run(Message('C', std::string("BEGIN\0", 6)) + Message('Z', "I"), 3), StreamState::kEnded);
+  EXPECT_EQ(run(Message('C', std::string("BEGIN\0", 6)) + Message('Z', "I"), 3),
+            StreamState::kEnded);
 }
 
 TEST(RemoteMessage, survives_mutated_answers) {
@@ -116,9 +122,15 @@ TEST(RemoteMessage, survives_mutated_answers) {
     for (uint64_t n = random() % 6; n > 0; n--) {
       size_t at = random() % input.size();
       switch (random() % 3) {
-        case 0: input[at] = static_cast<char>(random()); break;
-        case 1: input.erase(at, random() % 20); break;
-        case 2: input.insert(at, input.substr(random() % input.size(), random() % 30)); break;
+        case 0:
+          input[at] = static_cast<char>(random());
+          break;
+        case 1:
+          input.erase(at, random() % 20);
+          break;
+        case 2:
+          input.insert(at, input.substr(random() % input.size(), random() % 30));
+          break;
       }
       if (input.empty()) input = "x";
     }

@@ -1,29 +1,38 @@
 #include "fdw/remote_socket.h"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <cerrno>
-
 #include "common/assert.h"
 
 namespace sluice {
 namespace {
 
-bool TryAgain(int result) { return result == -EINTR || result == -EAGAIN; }
+bool TryAgain(int result) {
+  return result == -EINTR || result == -EAGAIN;
+}
 
 // What SSL_read or SSL_write wants before it can go on: poll events, or 0 and an errno.
 short WantedEvents(SSL* tls, int rc, int* error) {
   switch (SSL_get_error(tls, rc)) {
-    case SSL_ERROR_WANT_READ: return POLLIN;
-    case SSL_ERROR_WANT_WRITE: return POLLOUT;
-    case SSL_ERROR_ZERO_RETURN: *error = 0; return 0;
+    case SSL_ERROR_WANT_READ:
+      return POLLIN;
+    case SSL_ERROR_WANT_WRITE:
+      return POLLOUT;
+    case SSL_ERROR_ZERO_RETURN:
+      *error = 0;
+      return 0;
     // An end without close_notify may be an attacker's cut: an error, not an end of file.
-    case SSL_ERROR_SYSCALL: *error = errno != 0 ? -errno : -ECONNRESET; return 0;
-    default: *error = -EPROTO; return 0;
+    case SSL_ERROR_SYSCALL:
+      *error = errno != 0 ? -errno : -ECONNRESET;
+      return 0;
+    default:
+      *error = -EPROTO;
+      return 0;
   }
 }
 
@@ -32,10 +41,13 @@ short WantedEvents(SSL* tls, int rc, int* error) {
 RemoteSocket::RemoteSocket(IoRing* ring, User* user)
     : ring_(ring),
       user_(user),
-      receive_([](void* self, int rc) { static_cast<RemoteSocket*>(self)->OnReceiveDone(rc); }, this),
+      receive_([](void* self, int rc) { static_cast<RemoteSocket*>(self)->OnReceiveDone(rc); },
+               this),
       send_([](void* self, int rc) { static_cast<RemoteSocket*>(self)->OnSendDone(rc); }, this) {}
 
-RemoteSocket::~RemoteSocket() { SLUICE_ASSERT(!busy()); }
+RemoteSocket::~RemoteSocket() {
+  SLUICE_ASSERT(!busy());
+}
 
 void RemoteSocket::Attach(int fd, SSL* tls) {
   fd_ = fd;

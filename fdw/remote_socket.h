@@ -37,13 +37,15 @@ class RemoteSocket {
   bool receiving() const { return room_ != nullptr; }
   void CancelReceive();
 
-  // What is to be sent is appended here, then Flush() sends it; more may be added while it is under way.
+  // What is to be sent is appended here, then Flush() sends it; more may be added while it is under
+  // way.
   std::string* out() { return &out_; }
   void Flush();
   bool sending() const { return !sending_.empty(); }
   size_t unsent_bytes() const { return sending_.size() - sent_ + out_.size(); }
 
-  // What is there at once: > 0 bytes, 0 end of file, -errno (-EAGAIN: nothing). REQUIRES: !receiving().
+  // What is there at once: > 0 bytes, 0 end of file, -errno (-EAGAIN: nothing). REQUIRES:
+  // !receiving().
   int TryReceive(char* to, size_t room_bytes);
   // A Terminate message, if it goes out at once.
   void SayGoodbye();

@@ -16,7 +16,8 @@ constexpr int64_t kTickUs = 1'000;
 ReplayStream::ReplayStream(Worker* worker, Group* group, Stream* stream)
     : StreamTask(worker, group, stream),
       writer_(stream, SliceKind::kDataRows),
-      timer_(&worker->timers, [](void* self) { static_cast<ReplayStream*>(self)->Produce(); }, this) {}
+      timer_(
+          &worker->timers, [](void* self) { static_cast<ReplayStream*>(self)->Produce(); }, this) {}
 
 std::string ReplayStream::Option(std::string_view keyword) const {
   const ConnectionSpec& spec = *stream()->connection;
@@ -27,7 +28,8 @@ std::string ReplayStream::Option(std::string_view keyword) const {
 }
 
 // Files are read once and kept: a benchmark opens them again and again.
-std::shared_ptr<const ReplayStream::Rows> ReplayStream::Load(const std::string& file, Error* error) {
+std::shared_ptr<const ReplayStream::Rows> ReplayStream::Load(const std::string& file,
+                                                             Error* error) {
   static std::unordered_map<std::string, std::shared_ptr<const Rows>> loaded;
   auto& cached = loaded[file];
   if (cached != nullptr) return cached;
@@ -49,7 +51,8 @@ std::shared_ptr<const ReplayStream::Rows> ReplayStream::Load(const std::string& 
       WalkMessages(rows->bytes.data() + at, header.total_bytes, 'D', &one);
     }
     if (one != 1) {
-      *error = MakeError(sqlstate::kDataCorrupted, "file \"{}\" has no DataRow at byte {}", file, at);
+      *error =
+          MakeError(sqlstate::kDataCorrupted, "file \"{}\" has no DataRow at byte {}", file, at);
       return nullptr;
     }
     at += header.total_bytes;
@@ -87,12 +90,14 @@ void ReplayStream::Produce() {
     const std::vector<size_t>& offsets = rows_->offsets;
     size_t from = offsets[next_];
     auto last = std::upper_bound(offsets.begin() + static_cast<ptrdiff_t>(next_), offsets.end(),
-                                 from + writer_.room_bytes()) - 1;
+                                 from + writer_.room_bytes()) -
+                1;
     auto fit = static_cast<uint64_t>(last - offsets.begin()) - next_;
     uint64_t count = std::min(fit, due);
     if (count == 0) {
       if (offsets[next_ + 1] - from > writer_.chunk_bytes()) {
-        return Fail(MakeError(sqlstate::kProgramLimitExceeded, "a replayed row must fit into a chunk"));
+        return Fail(
+            MakeError(sqlstate::kProgramLimitExceeded, "a replayed row must fit into a chunk"));
       }
       writer_.Leave();
       continue;

@@ -1,7 +1,7 @@
 // A fake shard for tests and benchmarks: rows from a file at memory speed, or at a given rate.
 //
-// Spec keywords: file (DataRow messages one after the other, repeated as often as needed), total_rows,
-// rows_per_second (default: no limit).
+// Spec keywords: file (DataRow messages one after the other, repeated as often as needed),
+// total_rows, rows_per_second (default: no limit).
 #pragma once
 
 #include <memory>

@@ -1,19 +1,18 @@
 // Tests only: a real Postgres of their own, and a backend's side of the contract.
 #pragma once
 
+#include <cstdlib>
+#include <deque>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sstream>
+#include <string>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <deque>
-#include <fstream>
-#include <sstream>
-#include <string>
 #include <vector>
 
 #include "fdw/io_worker.h"
@@ -36,7 +35,8 @@ class TestShard {
     for (port_ = 6300; port_ < 6310; port_++) {
       if (Shell("ss -Hltn 'sport = :" + std::to_string(port_) + "' | grep -q .") != 0) break;
     }
-    AsPostgres(kBin + "initdb -D " + directory_ + "/data -A trust -U postgres -E UTF8 --locale=C.UTF-8 -N");
+    AsPostgres(kBin + "initdb -D " + directory_ +
+               "/data -A trust -U postgres -E UTF8 --locale=C.UTF-8 -N");
     std::ofstream conf(directory_ + "/data/postgresql.conf", std::ios::app);
     conf << "fsync = off\nlisten_addresses = '127.0.0.1'\nmax_connections = 60\n"
          << "unix_socket_directories = '" << directory_ << "'\nport = " << port_ << "\n"
@@ -48,7 +48,9 @@ class TestShard {
     Stop("immediate");
     Must("rm -rf " + directory_);
   }
-  void Start() { AsPostgres(kBin + "pg_ctl -w -D " + directory_ + "/data -l " + directory_ + "/log start"); }
+  void Start() {
+    AsPostgres(kBin + "pg_ctl -w -D " + directory_ + "/data -l " + directory_ + "/log start");
+  }
   void Stop(const std::string& mode) {
     AsPostgres(kBin + "pg_ctl -w -D " + directory_ + "/data stop -m " + mode);
   }
@@ -65,8 +67,8 @@ class TestShard {
   std::string Psql(const std::string& sql, const std::string& options = "") {
     std::string file = directory_ + "/psql.out";
     std::ofstream(directory_ + "/psql.sql") << sql;
-    Must("psql -X -q -A -t -h " + directory_ + " -p " + std::to_string(port_) + " -U postgres " + options +
-         " -v ON_ERROR_STOP=1 -f " + directory_ + "/psql.sql postgres > " + file);
+    Must("psql -X -q -A -t -h " + directory_ + " -p " + std::to_string(port_) + " -U postgres " +
+         options + " -v ON_ERROR_STOP=1 -f " + directory_ + "/psql.sql postgres > " + file);
     std::ifstream in(file);
     std::stringstream text;
     text << in.rdbuf();
@@ -87,7 +89,8 @@ class TestShard {
     }
   }
   static void AsPostgres(const std::string& command) {
-    Must((geteuid() == 0 ? "cd /tmp && runuser -u postgres -- " : "") + ("sh -c '" + command) + "' > /dev/null");
+    Must((geteuid() == 0 ? "cd /tmp && runuser -u postgres -- " : "") + ("sh -c '" + command) +
+         "' > /dev/null");
   }
   static inline const std::string kBin = "/usr/lib/postgresql/15/bin/";
 
@@ -100,7 +103,8 @@ class TestServer {
  public:
   explicit TestServer(const IoWorkerConfig& config = {}, SharedMemoryConfig memory = {}) {
     memory.max_connections = 8;
-    // Chunks smaller than a page, so that every boundary is crossed, are not for the server: only here.
+    // Chunks smaller than a page, so that every boundary is crossed, are not for the server: only
+    // here.
     uint32_t chunk_bytes = memory.chunk_size_bytes;
     memory.chunk_size_bytes = (chunk_bytes + 4095) / 4096 * 4096;
     Status status = CreateSharedMemory(memory);
@@ -123,7 +127,8 @@ class TestServer {
     watched_ = io_worker_;
     signal(SIGCHLD, [](int) {
       siginfo_t info{};
-      if (waitid(P_PID, static_cast<id_t>(watched_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+      if (waitid(P_PID, static_cast<id_t>(watched_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return;
       if (info.si_pid != watched_) return;
       constexpr char text[] = "the io worker died\n";
       if (write(2, text, sizeof text - 1) > 0) abort();
@@ -136,7 +141,8 @@ class TestServer {
     kill(io_worker_, SIGTERM);
     int status = 0;
     waitpid(io_worker_, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the io worker ended with " << status;
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        << "the io worker ended with " << status;
     DestroySharedMemory();
     my_proc = nullptr;
   }
@@ -184,8 +190,10 @@ class TestGroup {
     return spec;
   }
   ConnectionSpec* Spec(const TestShard& shard) {
-    return Spec({{"host", shard.directory()}, {"port", std::to_string(shard.port())},
-                 {"user", "postgres"}, {"dbname", "postgres"}});
+    return Spec({{"host", shard.directory()},
+                 {"port", std::to_string(shard.port())},
+                 {"user", "postgres"},
+                 {"dbname", "postgres"}});
   }
   Stream& operator[](size_t i) { return group_->streams[i]; }
   StreamGroup* operator->() { return group_; }
@@ -224,8 +232,8 @@ class TestGroup {
 // Everything that came, taken in until all streams ended.
 struct Drained {
   uint64_t rows = 0, bytes = 0, slices = 0, ends = 0, oversized = 0;
-  uint64_t checksum = 0;                  // of the row messages' bytes, whatever their order
-  std::vector<std::string> text;          // the first column of the first rows
+  uint64_t checksum = 0;          // of the row messages' bytes, whatever their order
+  std::vector<std::string> text;  // the first column of the first rows
   std::vector<StreamState> states;
 
   static uint64_t Hash(std::string_view bytes) { return PoolKeyHash(bytes); }

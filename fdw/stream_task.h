@@ -1,5 +1,5 @@
-// One running stream, whatever its protocol. This is the whole interface that a foreign-data wrapper with
-// a socket implements: start, go on when there is room again, let go.
+// One running stream, whatever its protocol. This is the whole interface that a foreign-data
+// wrapper with a socket implements: start, go on when there is room again, let go.
 #pragma once
 
 #include "common/error.h"
@@ -21,8 +21,8 @@ class StreamTask {
   virtual void Start() = 0;
   // Called after WaitForLatch(), when the latch was set.
   virtual void Resume() = 0;
-  // Ends it early: lets go of the stream as soon as nothing writes into its chunks any more, then calls
-  // End(kCancelled). Nothing if it has ended.
+  // Ends it early: lets go of the stream as soon as nothing writes into its chunks any more, then
+  // calls End(kCancelled). Nothing if it has ended.
   virtual void Detach() = 0;
 
   Stream* stream() const { return stream_; }
@@ -30,8 +30,8 @@ class StreamTask {
   bool ended() const { return ended_; }
 
  protected:
-  // The one report of how the stream ended. REQUIRES: no chunk of it is held. After it the stream is
-  // never touched again.
+  // The one report of how the stream ended. REQUIRES: no chunk of it is held. After it the stream
+  // is never touched again.
   void End(StreamState state, const Error* error = nullptr);
   void WaitForLatch();
 
