@@ -14,6 +14,7 @@
 #include "executor/executor.h"
 #include "fdw/io_worker.h"
 #include "postmaster/backend.h"
+#include "postmaster/catalog_follower.h"
 #include "postmaster/child_process.h"
 #include "postmaster/config_file.h"
 #include "postmaster/listen.h"
@@ -60,6 +61,7 @@ class Postmaster {
 
   pid_t Fork(ProcNumber number, ProcessKind kind, const std::function<void()>& child_main);
   void StartWorkers();
+  [[noreturn]] void RunParallelWorker();
   void StartBackend(UniqueFd client);
   void Reject(UniqueFd client, Rejection reason);
   ProcNumber FreeBackendSlot() const;
@@ -189,8 +191,17 @@ void Postmaster::StartWorkers() {
     ProcNumber number = table.first_parallel_worker + i;
     bool lives = std::any_of(children_.begin(), children_.end(),
                              [&](const Child& child) { return child.number == number; });
-    if (!lives) Fork(number, ProcessKind::kParallelWorker, [] { ParallelWorkerMain(); });
+    if (!lives) Fork(number, ProcessKind::kParallelWorker, [this] { RunParallelWorker(); });
   }
+}
+
+void Postmaster::RunParallelWorker() {
+  // Opened at the first query: a server without work needs no reader of the store in each worker.
+  std::optional<CatalogFollower> follower;
+  ParallelWorkerMain([&] {
+    if (!follower) follower.emplace(directory_);
+    follower->Refresh();
+  });
 }
 
 ProcNumber Postmaster::FreeBackendSlot() const {

@@ -241,11 +241,7 @@ void Session::EndStatement(std::string_view what) {
 
 void Session::RefreshCatalog() {
   if (catalog_pending_) return;  // the transaction goes on with its own changes
-  uint64_t generation = shared_memory->catalog_generation.load(std::memory_order_acquire);
-  if (generation == catalog_seen_ && catalog_ != nullptr) return;
-  catalog_ = store_->Load();
-  catalog_->RegisterObjects();
-  catalog_seen_ = generation;
+  catalog_ = follower_->Refresh();
 }
 
 void Session::RefreshSettings() {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "catalog/store.h"
 #include "postmaster/backend.h"
+#include "postmaster/catalog_follower.h"
 #include "postmaster/client_socket.h"
 #include "postmaster/settings.h"
 #include "postmaster/statement.h"
@@ -129,9 +129,8 @@ class Session {
   uint64_t settings_seen_ = 0;  // version that session_settings_ and the activity row show
   SessionSettings session_settings_;
   std::string user_, database_;
-  std::unique_ptr<CatalogStore> store_;
+  std::optional<CatalogFollower> follower_;
   std::shared_ptr<const Catalog> catalog_;
-  uint64_t catalog_seen_ = ~uint64_t{0};  // shared generation that catalog_ was loaded at
   // DDL of the running transaction: catalog_ is its changed copy, catalog_base_ what it began with, and
   // catalog_saved_ what each savepoint began with.
   bool catalog_pending_ = false;

@@ -72,14 +72,14 @@ void Session::StartTransaction() {
 
 void Session::Commit() {
   if (catalog_pending_) {
-    Status status = store_->Commit(*catalog_, catalog_base_->generation);
+    Status status = follower_->store()->Commit(*catalog_, catalog_base_->generation);
     if (!status.ok()) {
       Rollback();
       throw QueryError(status.error());
     }
     catalog_pending_ = false;
     catalog_base_ = nullptr;
-    catalog_seen_ = ~uint64_t{0};
+    follower_->Forget();
   }
   catalog_saved_.clear();
   DropPortals(0);
@@ -99,11 +99,12 @@ void Session::Rollback() {
 void Session::RestoreCatalog(const std::shared_ptr<const Catalog>& to) {
   if (!catalog_pending_ || to == nullptr) return;
   catalog_ = to;
+  catalog_->RegisterObjects();
   if (to == catalog_base_) {
     catalog_pending_ = false;
     catalog_base_ = nullptr;
     // Loading it again registers its types and collations in place of the forgotten ones.
-    catalog_seen_ = ~uint64_t{0};
+    follower_->Forget();
   }
 }
 

@@ -12,6 +12,7 @@
 #include "postmaster/settings.h"
 #include "shm/shared_memory.h"
 #include "types/codec.h"
+#include "types/kernel.h"
 
 namespace sluice {
 namespace {
@@ -154,6 +155,11 @@ class Folder {
     });
     if (expr->subquery != nullptr) Walk(const_cast<Query*>(expr->subquery));
     if (expr->kind == ExprKind::kCall) Fold(expr, one_row);
+    // The client is told void; the empty value itself travels as text, which all nodes know.
+    if (expr->kind == ExprKind::kCall && expr->type == kVoidOid && FindKernel(expr->function) != nullptr) {
+      found_ = true;
+      if (context_ != nullptr) expr->type = kTextOid;
+    }
     if (expr->kind == ExprKind::kSqlValue) FoldSqlValue(expr);
   }
 

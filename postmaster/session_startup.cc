@@ -95,8 +95,7 @@ bool Session::StartUp() {
       ReadStartupOptions(&body, code);
       ReportSession(user_, database_, peer.address, peer.port);
       RefreshSettings();
-      auto store = CatalogStore::Open(config_.directory + "/catalog", false);
-      store_ = std::move(store).OrThrow();
+      follower_.emplace(config_.directory);
       SendGreeting();
     } catch (const QueryError& e) {
       throw FatalError{e.error};

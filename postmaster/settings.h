@@ -79,7 +79,7 @@ class Settings {
   struct Entry {
     const SettingInfo* info;  // nullptr: a placeholder
     Value current, reset;
-    std::string reported;
+    std::optional<std::string> reported;  // as the client was told last
   };
   struct Saved {
     int level;

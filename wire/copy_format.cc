@@ -24,9 +24,9 @@ void AppendCopyText(std::string_view value, const CopyOptions& options, std::str
   size_t start = 0;
   for (size_t i = 0; i < value.size(); i++) {
     char c = value[i];
-    char escape = c == options.delimiter ? c : kEscapes[static_cast<unsigned char>(c)];
+    char escape = kEscapes[static_cast<unsigned char>(c)];
+    if (escape == 0 && c == options.delimiter) escape = c;
     if (escape == 0) continue;
-    // A control character that is the delimiter is escaped by itself, the others by their letter.
     out->append(value.substr(start, i - start));
     out->push_back('\\');
     out->push_back(escape);
