@@ -4,6 +4,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "types/array.h"
+#include "types/datetime.h"
 #include "types/numeric.h"
 #include "types/value_checks.h"
 
@@ -123,11 +124,31 @@ bool HasBinaryCodec(Oid type) {
   return element != kInvalidOid && HasBinaryCodec(element);
 }
 
+namespace {
+
+// What the types' receive functions refuse although the length is right.
+void CheckRange(Oid type, const char* bytes) {
+  const char* bad = nullptr;
+  if (type == kDateOid) {
+    int32_t date = LoadBig<int32_t>(bytes);
+    if (!IsInfinite(date) && !IsValidDate(date)) bad = "date";
+  } else if (type == kTimestampOid || type == kTimestamptzOid) {
+    int64_t timestamp = LoadBig<int64_t>(bytes);
+    if (!IsInfinite(timestamp) && !IsValidTimestamp(timestamp)) bad = "timestamp";
+  } else if (type == kTimeOid) {
+    int64_t time = LoadBig<int64_t>(bytes);
+    if (time < 0 || time > kMicrosPerDay) bad = "time";
+  }
+  if (bad != nullptr) Throw(sqlstate::kDatetimeFieldOverflow, "{} out of range", bad);
+}
+
+}  // namespace
+
 void CheckBinaryValue(Oid type, std::string_view bytes) {
   Physical physical = PhysicalOf(type);
   if (physical != Physical::kBytes) {
     if (bytes.size() != WidthOf(physical)) BadWire();
-    return;
+    return CheckRange(type, bytes.data());
   }
   switch (type) {
     case kNumericOid: return CheckNumericWire(bytes);

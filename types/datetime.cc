@@ -139,9 +139,9 @@ int JulianDay(int year, int month, int day) {
   return static_cast<int>(y * 365 - 32167 + y / 4 - century + century / 4 + 7834 * m / 256 + day);
 }
 
-void JulianToDate(int julian_day, int* year, int* month, int* day) {
+void JulianToDate(int64_t julian_day, int* year, int* month, int* day) {
   // Days since 0000-03-01 in 400-year eras.
-  int64_t days = int64_t{julian_day} - 1721120;
+  int64_t days = julian_day - 1721120;
   int64_t era = FloorDivide(days, 146097);
   int64_t of_era = days - era * 146097;
   int64_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
@@ -168,7 +168,7 @@ DateTimeFields FieldsOf(int64_t timestamp, const TimeZone* zone) {
   }
   int64_t day = FloorDivide(timestamp, kMicrosPerDay);
   int64_t rest = timestamp - day * kMicrosPerDay;
-  JulianToDate(static_cast<int>(day + kPostgresEpochJulian), &f.year, &f.month, &f.day);
+  JulianToDate(day + kPostgresEpochJulian, &f.year, &f.month, &f.day);
   f.hour = static_cast<int>(rest / kMicrosPerHour);
   f.minute = static_cast<int>(rest / kMicrosPerMinute % 60);
   f.second = static_cast<int>(rest / kMicrosPerSecond % 60);
@@ -252,7 +252,7 @@ int32_t TimestampToDate(int64_t timestamp) {
 void AppendDateText(int32_t date, const SessionSettings& settings, std::string* out) {
   if (AppendInfinity(date == kDateMinusInfinity, date == kDateInfinity, out)) return;
   DateTimeFields f{};
-  JulianToDate(date + kPostgresEpochJulian, &f.year, &f.month, &f.day);
+  JulianToDate(int64_t{date} + kPostgresEpochJulian, &f.year, &f.month, &f.day);
   AppendNumericDate(f, static_cast<DateStyle>(settings.date_style),
                     static_cast<DateOrder>(settings.date_order), out);
   if (f.year <= 0) *out += " BC";

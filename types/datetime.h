@@ -37,7 +37,7 @@ constexpr bool IsValidTimestamp(int64_t timestamp) {
 
 // Proleptic Gregorian; year 0 is 1 BC.
 int JulianDay(int year, int month, int day);
-void JulianToDate(int julian_day, int* year, int* month, int* day);
+void JulianToDate(int64_t julian_day, int* year, int* month, int* day);
 int DaysInMonth(int year, int month);
 inline int WeekdayOf(int64_t date) { return static_cast<int>(((date + 6) % 7 + 7) % 7); }  // 0 = Sunday
 

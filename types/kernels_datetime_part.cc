@@ -92,14 +92,14 @@ IsoWeek IsoWeekOf(int64_t day) {
   int isodow = WeekdayOf(day) == 0 ? 7 : WeekdayOf(day);
   int64_t thursday = day - isodow + 4;
   int year, month, dom;
-  JulianToDate(static_cast<int>(thursday + kPostgresEpochJulian), &year, &month, &dom);
+  JulianToDate(thursday + kPostgresEpochJulian, &year, &month, &dom);
   int64_t first = int64_t{JulianDay(year, 1, 1)} - kPostgresEpochJulian;
   return {year, static_cast<int>((thursday - first) / 7) + 1};
 }
 
 bool DatePart(Unit unit, int64_t day, Part* part) {
   int year, month, dom;
-  JulianToDate(static_cast<int>(day + kPostgresEpochJulian), &year, &month, &dom);
+  JulianToDate(day + kPostgresEpochJulian, &year, &month, &dom);
   switch (unit) {
     case Unit::kDay: part->value = dom; return true;
     case Unit::kMonth: part->value = month; return true;
@@ -324,7 +324,7 @@ int64_t TruncateLocalUnchecked(View name, const char* type, int64_t local) {
   int64_t day = local / kMicrosPerDay - (local % kMicrosPerDay < 0);
   int64_t rest = local - day * kMicrosPerDay;
   int year, month, dom;
-  JulianToDate(static_cast<int>(day + kPostgresEpochJulian), &year, &month, &dom);
+  JulianToDate(day + kPostgresEpochJulian, &year, &month, &dom);
   auto start_of = [](int y, int m) {
     return (int64_t{JulianDay(y, m, 1)} - kPostgresEpochJulian) * kMicrosPerDay;
   };

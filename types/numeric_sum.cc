@@ -241,6 +241,9 @@ NumericSum NumericSum::Deserialize(std::string_view* from, Arena* arena) {
   sum.units = Take<Int128>(from);
   sum.count = Take<int64_t>(from);
   sum.dscale = Take<int32_t>(from);
+  if (sum.dscale < 0 || sum.dscale > 2 * kNumericScaleMax) {
+    Throw(sqlstate::kInvalidBinaryRepresentation, "invalid aggregate state");
+  }
   uint8_t specials = Take<uint8_t>(from);
   sum.seen_nan = specials & 1;
   sum.seen_positive_infinity = specials >> 1 & 1;

@@ -114,6 +114,11 @@ bool MayRefuse(const Case& c, const Error& error) {
          error.state == sqlstate::kFeatureNotSupported;
 }
 
+// For testdata/generate.py.
+TEST(PostgresAnswers, DISABLED_ListKernels) {
+  for (const Kernel* kernel : AllKernels()) printf("%u %s\n", kernel->function, kernel->name);
+}
+
 TEST(PostgresAnswers, EveryKernelAnswersAsPostgresDoes) {
   SessionSettings settings = Settings();
   const Collator* collation = DefaultCollator();

@@ -228,7 +228,7 @@ namespace {
 int64_t YearOf(int64_t unix_seconds) {
   int64_t day = unix_seconds / kSecondsPerDay - (unix_seconds % kSecondsPerDay < 0);
   int year, month, dom;
-  JulianToDate(static_cast<int>(day + kUnixEpochJulian), &year, &month, &dom);
+  JulianToDate(day + kUnixEpochJulian, &year, &month, &dom);
   return year;
 }
 }  // namespace
