@@ -8,6 +8,13 @@ namespace {
 
 constexpr double kEqualityGuess = 0.005, kRangeGuess = 1.0 / 3, kOtherGuess = 0.25;
 
+// A table that was never analysed has the catalog's default: rather prepare for many rows than for few.
+constexpr double kNeverAnalysedRows = 1000, kRowsUnknown = 20000;
+
+double RowsOf(const Relation& table) {
+  return table.row_estimate == kNeverAnalysedRows ? kRowsUnknown : table.row_estimate;
+}
+
 const ColumnInfo* InfoOf(const Select& select, const Expr* expr) {
   while (expr->kind == ExprKind::kRelabel) expr = expr->args[0];
   if (expr->kind != ExprKind::kColumn || expr->rel < 0 || expr->levels_up != 0) return nullptr;
@@ -28,7 +35,7 @@ double Planner::Selectivity(const Select& select, const Expr* qual) const {
   auto table_rows = [&](const Expr* expr) {
     return expr->kind == ExprKind::kColumn && expr->rel >= 0 &&
                    select.rels[static_cast<size_t>(expr->rel)].table != nullptr
-               ? select.rels[static_cast<size_t>(expr->rel)].table->row_estimate
+               ? RowsOf(*select.rels[static_cast<size_t>(expr->rel)].table)
                : 1000.0;
   };
   auto equality = [&](const Expr* expr) {
@@ -107,7 +114,7 @@ Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const 
   piece.rows = 0;
   for (const Relation* leaf : Prune(table, rel, quals)) {
     piece.shards.push_back(shard_of(leaf));
-    piece.rows += leaf->row_estimate;
+    piece.rows += RowsOf(*leaf);
   }
   // Single-level partitioning: then a row's key says which shard it is on.
   if (table.table->kind == RelationKind::kPartitioned) piece.key_rels = {rel};

@@ -69,7 +69,7 @@ bool EqualExpr(const Expr* a, const Expr* b) {
       a->collation != b->collation || a->is_null != b->is_null || a->value != b->value ||
       a->rel != b->rel || a->column != b->column || a->levels_up != b->levels_up ||
       a->param != b->param || a->function != b->function ||
-      a->input_collation != b->input_collation || a->star != b->star || a->distinct != b->distinct ||
+      a->input_collation != b->input_collation || a->variadic != b->variadic || a->star != b->star || a->distinct != b->distinct ||
       a->sublink != b->sublink || a->subquery != b->subquery || a->args.size() != b->args.size())
     return false;
   if (!EqualExpr(a->filter, b->filter) || !EqualKeys(a->order_by, b->order_by)) return false;
