@@ -33,7 +33,7 @@ class World {
     Load(reference_url(), schema, 0);
     for (int shard = 1; shard <= kShards; shard++) Load(cluster_.ShardUrl(shard), schema, shard);
     tiny_url_ = cluster_.StartServer(
-        "tiny", {"chunk_size = '1kB'", "chunk_pool_size = '8MB'", "work_mem = '64kB'"});
+        "tiny", {"chunk_size = '4kB'", "chunk_pool_size = '8MB'", "work_mem = '64kB'"});
     for (const auto& url : {cluster_.Url(), tiny_url_}) {
       Client client(url);
       for (const auto& sql :
@@ -155,5 +155,13 @@ int main(int argc, char** argv) {
                               nullptr, nullptr, __FILE__, __LINE__,
                               [file, mode]() -> ::testing::Test* { return new Differential(file, mode); });
   ::testing::InitGoogleTest(&argc, argv);
+  if (!GTEST_FLAG_GET(list_tests)) {
+    try {
+      World::Get();
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "the cluster for the tests could not be made: {}\n", error.what());
+      return 1;
+    }
+  }
   return RUN_ALL_TESTS();
 }

@@ -46,4 +46,5 @@ INSERT INTO events SELECT 'kind ' || g % 7, timestamptz '2024-02-01 12:00:00+00'
 -- On the first shard only.
 CREATE TABLE regions (code text PRIMARY KEY, title text, big bool);
 INSERT INTO regions SELECT * FROM (VALUES ('emea', 'Europe, Middle East, Africa', true), ('apac', 'Asia, Pacific', true), ('amer', 'America', false), ('nowhere', NULL, NULL)) v WHERE current_setting('sluice.shard')::int <= 1;
+CREATE VIEW big_orders AS SELECT id, customer, amount FROM orders WHERE amount > 500;
 ANALYZE;
