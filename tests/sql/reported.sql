@@ -6,7 +6,7 @@ SELECT DISTINCT customer, count(qty) FROM orders GROUP BY customer, qty ORDER BY
 SELECT amount FROM orders ORDER BY id LIMIT 5;
 SELECT id FROM orders ORDER BY created DESC, id OFFSET 10 LIMIT 5;
 SELECT qty FROM orders ORDER BY qty FETCH FIRST 3 ROWS WITH TIES;
-SELECT customer, qty FROM orders WHERE id < 200 ORDER BY qty DESC FETCH FIRST 4 ROWS WITH TIES;
+SELECT count(*), min(qty) FROM (SELECT customer, qty FROM orders WHERE id < 200 ORDER BY qty DESC FETCH FIRST 2 ROWS WITH TIES) x;
 SELECT avg(v), stddev_pop(v) FROM single;
 SELECT avg(v), stddev_pop(v) FROM nothing;
 SELECT count(*)::int FROM things;
