@@ -76,12 +76,15 @@ void BM_DecodeThreeInt8(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeThreeInt8);
 
-void BM_DecodeOneInt4(benchmark::State& state) { Decode(state, {{kInt4Oid}, {"1"}}); }
+void BM_DecodeOneInt4(benchmark::State& state) {
+  Decode(state, {{kInt4Oid}, {"1"}});
+}
 BENCHMARK(BM_DecodeOneInt4);
 
 // The whole table.
 void BM_DecodeOrders(benchmark::State& state) {
-  Decode(state, {{kInt8Oid, kInt4Oid, kTextOid, kNumericOid, kInt4Oid, kFloat8Oid, kTimestamptzOid, kTextOid},
+  Decode(state, {{kInt8Oid, kInt4Oid, kTextOid, kNumericOid, kInt4Oid, kFloat8Oid, kTimestamptzOid,
+                  kTextOid},
                  {"1", "2", "apac", "37.21", "5", "1.25", "2024-01-01 00:00:00+00", ""}});
 }
 BENCHMARK(BM_DecodeOrders);

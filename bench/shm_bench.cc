@@ -1,6 +1,6 @@
-// The shared-memory primitives by themselves: chunk pool and ready queue, threads playing processes.
+// The shared-memory primitives by themselves: chunk pool and ready queue, threads playing
+// processes.
 #include <benchmark/benchmark.h>
-
 #include <thread>
 
 #include "shm/shared_memory.h"
@@ -58,11 +58,12 @@ void BM_QueuePushClaim(benchmark::State& state) {
 }
 BENCHMARK(BM_QueuePushClaim);
 
-// Slices through one queue with `producers` and `consumers` at once, sleeping and waking included. Each
-// producer has 8 slices under way at most, as with a quota of chunks.
+// Slices through one queue with `producers` and `consumers` at once, sleeping and waking included.
+// Each producer has 8 slices under way at most, as with a quota of chunks.
 void BM_QueueTraffic(benchmark::State& state) {
   MakeMemory();
-  auto producers = static_cast<uint32_t>(state.range(0)), consumers = static_cast<uint32_t>(state.range(1));
+  auto producers = static_cast<uint32_t>(state.range(0)),
+       consumers = static_cast<uint32_t>(state.range(1));
   constexpr uint64_t kSlices = 50'000;
   constexpr int64_t kUnderWay = 8;
   for (auto _ : state) {

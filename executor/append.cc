@@ -12,8 +12,8 @@ struct Append::Produced {
   ScatterShared* shared;
   std::unique_ptr<Node> node;
   BatchPublisher publisher;
-  Batch batch;            // being published
-  size_t published = 0;   // rows of it
+  Batch batch;           // being published
+  size_t published = 0;  // rows of it
   bool ended = false;
 };
 
@@ -28,7 +28,9 @@ AppendShared* SharedOf(const Plan& plan, const ExecutionState& state) {
 }  // namespace
 
 Append::Append(const AppendPlan& plan, ExecutionState& state)
-    : Node(plan, state), append_(plan), shared_(SharedOf(plan, state)),
+    : Node(plan, state),
+      append_(plan),
+      shared_(SharedOf(plan, state)),
       reader_(plan.output, *state.context->settings) {
   if (!plan.claim_whole) {
     queue_ = shared_->Mine(state).queue;
@@ -130,7 +132,8 @@ bool Append::ClaimScatter() {
   return false;
 }
 
-// Goes on with a child of ours, or claims another. kNothing: all that are ours wait for their quota.
+// Goes on with a child of ours, or claims another. kNothing: all that are ours wait for their
+// quota.
 Append::Step Append::RunScatters(Batch* batch) {
   if (shared_->scatters.empty()) return Step::kDone;
   bool waits = false;
@@ -144,8 +147,8 @@ Append::Step Append::RunScatters(Batch* batch) {
   return waits ? Step::kNothing : Step::kDone;
 }
 
-// Publishes one chunk for the others; where there are none, or the queue holds something for them already,
-// the rows are used here.
+// Publishes one chunk for the others; where there are none, or the queue holds something for them
+// already, the rows are used here.
 Append::Step Append::RunScatter(Produced* produced, Batch* batch) {
   if (produced->published < produced->batch.rows) {
     if (!produced->publisher.Ready()) return Step::kNothing;
@@ -232,7 +235,8 @@ void Append::NextWhole(Batch* batch) {
 
 void Append::Rescan() {
   // The planner puts a Materialize above what is read twice.
-  if (started_) Throw(sqlstate::kInternalError, "an Append over remote streams cannot be read twice");
+  if (started_)
+    Throw(sqlstate::kInternalError, "an Append over remote streams cannot be read twice");
 }
 
 }  // namespace sluice

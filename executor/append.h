@@ -1,8 +1,9 @@
-// Append: the rows of all children, in the order in which they become ready. See the picture in DESIGN.md,
-// section 6.
+// Append: the rows of all children, in the order in which they become ready. See the picture in
+// DESIGN.md, section 6.
 //
 // Foreign scans are produced by the io worker into the Append's one queue. Other children:
-//   - in a Parallel Append one that is not partial comes through a Scatter: the participant that claims it
+//   - in a Parallel Append one that is not partial comes through a Scatter: the participant that
+//   claims it
 //     runs it, and publishes its batches in the same queue whenever it has nothing else to do;
 //   - a partial child, and any child where there are no other participants, is run in place.
 // It sleeps only when no slice is ready and no child can be run.

@@ -15,7 +15,8 @@ TEST_F(AppendTest, OneScanGivesAllRowsOverManySlices) {
 TEST_F(AppendTest, NullsComeAndGoBetweenBatches) {
   std::vector<int64_t> ids = Run(Scan("rows=5000 slice=100 null=900")).ids;
   ASSERT_EQ(ids.size(), 5000u);
-  for (int64_t i = 0; i < 5000; i++) ASSERT_EQ(ids[static_cast<size_t>(i)], i % 900 == 0 ? INT64_MIN : i);
+  for (int64_t i = 0; i < 5000; i++)
+    ASSERT_EQ(ids[static_cast<size_t>(i)], i % 900 == 0 ? INT64_MIN : i);
 }
 
 TEST_F(AppendTest, GivesTheRowsOfAllShards) {
@@ -25,7 +26,8 @@ TEST_F(AppendTest, GivesTheRowsOfAllShards) {
 }
 
 TEST_F(AppendTest, DoesNotWaitForASlowShardWhileOthersHaveRows) {
-  const Plan* plan = AppendOf({Scan("rows=100 slice=1 pause=2000 start=1000000"), Scan("rows=50000")});
+  const Plan* plan =
+      AppendOf({Scan("rows=100 slice=1 pause=2000 start=1000000"), Scan("rows=50000")});
   Executor executor(*Statement(plan), context_);
   std::vector<int64_t> ids = Read(&executor, 50'000).ids;
   auto slow = std::count_if(ids.begin(), ids.end(), [](int64_t id) { return id >= 1'000'000; });
@@ -75,11 +77,13 @@ TEST_F(AppendTest, ACancelEndsTheWaitForASilentShard) {
 }
 
 TEST_F(AppendTest, AMergeKeepsTheOrderAndStopsEarly) {
-  const Plan* plan = MergeOf({Scan("rows=5000 start=0 step=3 slice=7"), Scan("rows=5000 start=1 step=3"),
-                              Scan("rows=5000 start=2 step=3 slice=333"), Scan("rows=0")});
+  const Plan* plan =
+      MergeOf({Scan("rows=5000 start=0 step=3 slice=7"), Scan("rows=5000 start=1 step=3"),
+               Scan("rows=5000 start=2 step=3 slice=333"), Scan("rows=0")});
   EXPECT_EQ(Run(plan).ids, Upto(15'000));
-  Executor executor(*Statement(MergeOf({Scan("rows=500000 step=2"), Scan("rows=500000 start=1 step=2")})),
-                    context_);
+  Executor executor(
+      *Statement(MergeOf({Scan("rows=500000 step=2"), Scan("rows=500000 start=1 step=2")})),
+      context_);
   std::vector<int64_t> some = Read(&executor, 3000).ids;
   EXPECT_EQ(some, Upto(static_cast<int64_t>(some.size())));
 }

@@ -22,7 +22,9 @@ struct BatchChunk {
 };
 
 constexpr size_t kAlignment = 16;
-size_t Aligned(size_t size_bytes) { return (size_bytes + kAlignment - 1) / kAlignment * kAlignment; }
+size_t Aligned(size_t size_bytes) {
+  return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 size_t HeaderBytes(const Batch& batch) {
   return Aligned(sizeof(BatchChunk) + batch.columns.size() * sizeof(StoredColumn));
@@ -61,7 +63,8 @@ size_t RowsThatFit(const Batch& batch, size_t first, size_t size_bytes) {
   for (const Column& column : batch.columns)
     if (!column.constant()) row_bytes += WidthOf(column.physical) + (column.nulls != nullptr);
   // Aligning the arrays may cost this much more than the rows themselves.
-  size_t base = HeaderBytes(batch) + BytesOfConstants(batch) + 4 * kAlignment * batch.columns.size();
+  size_t base =
+      HeaderBytes(batch) + BytesOfConstants(batch) + 4 * kAlignment * batch.columns.size();
   size_t used = base, rows = 0;
   while (first + rows < batch.rows) {
     used += row_bytes + BytesOfRow(batch, first + rows);
@@ -144,7 +147,8 @@ Batch ReadBatchChunk(const char* data, std::vector<Column>* columns) {
   return {chunk->rows, *columns};
 }
 
-BatchPublisher::BatchPublisher(ReadyQueue* queue, Stream* stream) : producer_(queue), stream_(stream) {
+BatchPublisher::BatchPublisher(ReadyQueue* queue, Stream* stream)
+    : producer_(queue), stream_(stream) {
   stream->producer = my_proc_number;
 }
 
@@ -165,7 +169,7 @@ size_t BatchPublisher::Publish(const Batch& batch, size_t first) {
   ChunkId chunk = AcquireChunk(pool, stream_);
   char* data = ChunkData(*pool, chunk);
   size_t rows = WriteBatchChunk(batch, first, data, pool->chunk_size_bytes);
-  Slice slice{SliceKind::kBatch, stream_->index, chunk, data, pool->chunk_size_bytes,
+  Slice slice{SliceKind::kBatch,          stream_->index, chunk, data, pool->chunk_size_bytes,
               static_cast<uint32_t>(rows)};
   if (rows == 0) {  // the chunk then only stands for the quota
     size_t size_bytes = SizeOfRow(batch, first);

@@ -9,8 +9,8 @@
 namespace sluice {
 namespace {
 
-// COPY's binary format: a signature, no flags, no header extension; a field count before each row; -1 at
-// the end.
+// COPY's binary format: a signature, no flags, no header extension; a field count before each row;
+// -1 at the end.
 constexpr std::string_view kCopyHeader("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19);
 
 template <typename T>
@@ -29,7 +29,8 @@ void AppendField(const Column& column, size_t row, std::string* out) {
   } else {
     out->append(column.At<std::string_view>(row));  // an enum's binary format is its label
   }
-  StoreBig(out->data() + length_at, static_cast<int32_t>(out->size() - length_at - sizeof(int32_t)));
+  StoreBig(out->data() + length_at,
+           static_cast<int32_t>(out->size() - length_at - sizeof(int32_t)));
 }
 
 void AppendRow(const Batch& batch, size_t row, std::string* out) {
@@ -41,7 +42,8 @@ void AppendRow(const Batch& batch, size_t row, std::string* out) {
 void CheckTypes(const Plan& child) {
   for (const OutputColumn& column : child.output)
     if (column.type < kFirstUserOid && !HasBinaryCodec(column.type))
-      Refuse("completing a statement on a shard with values of type OID {} is not supported", column.type);
+      Refuse("completing a statement on a shard with values of type OID {} is not supported",
+             column.type);
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ Completion::~Completion() {
 void Completion::RunSimple() {
   std::string sql;
   for (std::string_view statement : completion_.setup) sql.append(statement).append("; ");
-  for (const CompletionPlan::Input& input : completion_.inputs) sql.append(input.create_sql).append("; ");
+  for (const CompletionPlan::Input& input : completion_.inputs)
+    sql.append(input.create_sql).append("; ");
   if (sql.empty()) return;
   Arena& arena = *state_.context->shared_arena;
   SideStream({StreamKind::kSimple, connection_, arena.CopyString(sql), pin_}, &arena)

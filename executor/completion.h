@@ -1,6 +1,6 @@
-// Completion on a shard: what no node here can compute. The children's rows, reduced as far as possible, are
-// copied into temporary tables on one server, and the rest of the statement runs there; its rows are this
-// node's output.
+// Completion on a shard: what no node here can compute. The children's rows, reduced as far as
+// possible, are copied into temporary tables on one server, and the rest of the statement runs
+// there; its rows are this node's output.
 #pragma once
 
 #include "executor/node.h"
@@ -27,7 +27,7 @@ class Completion : public Node {
   const CompletionPlan& completion_;
   ForeignScanPlan rows_;  // how the statement's rows are to be read
   const ConnectionSpec* connection_ = nullptr;
-  uint64_t pin_ = 0;      // keeps the connection, and with it the temporary tables
+  uint64_t pin_ = 0;  // keeps the connection, and with it the temporary tables
   std::unique_ptr<SideStream> stream_;
   SliceReader reader_;
 };

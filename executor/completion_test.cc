@@ -12,7 +12,8 @@ class CompletionTest : public ExecutorTest {
     plan->server = 1;
     plan->server_name = "s1";
     auto given = arena_->NewArray<CompletionPlan::Input>(inputs);
-    for (auto& input : given) input = {"CREATE TEMPORARY TABLE i (id int8, t text)", "COPY i FROM STDIN (FORMAT binary)"};
+    for (auto& input : given)
+      input = {"CREATE TEMPORARY TABLE i (id int8, t text)", "COPY i FROM STDIN (FORMAT binary)"};
     plan->inputs = given;
     plan->sql = "copied";
     auto binary = arena_->NewArray<bool>(2);

@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-// Destroyed from the bottom up: nodes let go of their slices and workers before the streams are closed.
+// Destroyed from the bottom up: nodes let go of their slices and workers before the streams are
+// closed.
 struct Executor::Impl {
   Impl(const PlannedStatement& planned, const ExecutorContext& given)
       : statement(planned), context(given), statistics(static_cast<size_t>(planned.node_count)) {
@@ -102,7 +103,8 @@ NodeStatistics Executor::Statistics(int32_t node_id) const {
     // Each participant that took rows of it had it running for this time: sums, as of all nodes.
     auto loops = static_cast<int64_t>(statistics.loops);
     if (first != 0) statistics.startup_us = (first - submitted) * loops;
-    if (ended != 0) statistics.total_us = std::max(statistics.total_us, (ended - submitted) * loops);
+    if (ended != 0)
+      statistics.total_us = std::max(statistics.total_us, (ended - submitted) * loops);
   }
   return statistics;
 }

@@ -1,11 +1,10 @@
-// For tests: an io worker without sockets, and plans made by hand. A stream's SQL says what its "shard" sends,
-// for example "rows=1000 start=0 step=4 fail=500 pause=100 slice=64":
-//   rows   how many rows of (int8: start + i × step, text: "row " and that number; NULL every `null`-th)
-//   fail   after so many rows the shard reports 22012
-//   lie    the command tag claims so many rows more than were sent
-//   pause  µs before each slice
-//   slice  rows a slice at most
-// A kCopyIn stream keeps what it is sent, by pin; "copied" gives these rows back. kSimple does nothing.
+// For tests: an io worker without sockets, and plans made by hand. A stream's SQL says what its
+// "shard" sends, for example "rows=1000 start=0 step=4 fail=500 pause=100 slice=64":
+//   rows   how many rows of (int8: start + i × step, text: "row " and that number; NULL every
+//   `null`-th) fail   after so many rows the shard reports 22012 lie    the command tag claims so
+//   many rows more than were sent pause  µs before each slice slice  rows a slice at most
+// A kCopyIn stream keeps what it is sent, by pin; "copied" gives these rows back. kSimple does
+// nothing.
 #pragma once
 
 #include <map>
@@ -25,8 +24,8 @@ struct FakeScript {
     if (stream.kind == StreamKind::kQuery && stream.sql != "copied") Parse(stream.sql);
   }
   void Parse(std::string_view sql) {
-    std::map<std::string, int64_t*> fields{{"rows", &rows}, {"start", &start}, {"step", &step},
-                                           {"fail", &fail}, {"lie", &lie},     {"pause", &pause},
+    std::map<std::string, int64_t*> fields{{"rows", &rows},   {"start", &start}, {"step", &step},
+                                           {"fail", &fail},   {"lie", &lie},     {"pause", &pause},
                                            {"slice", &slice}, {"null", &null}};
     while (!sql.empty()) {
       size_t equals = sql.find('='), end = std::min(sql.find(' '), sql.size());
@@ -37,7 +36,9 @@ struct FakeScript {
   }
 };
 
-inline std::string FakeText(int64_t value) { return "row " + std::to_string(value); }
+inline std::string FakeText(int64_t value) {
+  return "row " + std::to_string(value);
+}
 
 // One DataRow message.
 inline void AppendFakeRow(std::string* out, int64_t value, bool is_null) {
@@ -82,7 +83,9 @@ class FakeIoWorker {
       std::erase_if(running_, [](const Running& r) { return r.ended; });
       if (progress) continue;
       int64_t now = MonotonicUs();
-      int timeout_ms = next_us == INT64_MAX ? -1 : static_cast<int>(std::max<int64_t>(next_us - now, 0) / 1000 + 1);
+      int timeout_ms = next_us == INT64_MAX
+                           ? -1
+                           : static_cast<int>(std::max<int64_t>(next_us - now, 0) / 1000 + 1);
       WaitLatch(&my_proc->latch, {}, timeout_ms, WaitEvent::kIoWorkerMain);
     }
   }
@@ -142,7 +145,8 @@ class FakeIoWorker {
     }
     if (stream->chunks_in_use.load(std::memory_order_seq_cst) >= stream->chunk_quota) {
       stream->held_back.store(1, std::memory_order_seq_cst);
-      if (stream->chunks_in_use.load(std::memory_order_seq_cst) >= stream->chunk_quota) return false;
+      if (stream->chunks_in_use.load(std::memory_order_seq_cst) >= stream->chunk_quota)
+        return false;
     }
     stream->held_back.store(0);
     SendSlice(running);
@@ -198,9 +202,11 @@ class FakeIoWorker {
     std::string bytes;
     int64_t limit = script.fail >= 0 ? std::min(script.fail, script.rows) : script.rows;
     uint32_t rows = 0;
-    while (rows < script.slice && running->sent < limit && bytes.size() + 128 < pool->chunk_size_bytes) {
+    while (rows < script.slice && running->sent < limit &&
+           bytes.size() + 128 < pool->chunk_size_bytes) {
       int64_t at = running->sent++;
-      AppendFakeRow(&bytes, script.start + at * script.step, script.null > 0 && at % script.null == 0);
+      AppendFakeRow(&bytes, script.start + at * script.step,
+                    script.null > 0 && at % script.null == 0);
       rows++;
     }
     ChunkId chunk = AcquireChunk(pool, running->stream);
@@ -250,7 +256,8 @@ class ExecutorTest : public SharedMemoryTest {
     for (uint32_t i = 0; i < count; i++) {
       ProcNumber number = Worker(i);
       stopped_at_end_.push_back(number);
-      workers_.push_back(Fork(number, ProcessKind::kParallelWorker, []() -> int { ParallelWorkerMain(); }));
+      workers_.push_back(
+          Fork(number, ProcessKind::kParallelWorker, []() -> int { ParallelWorkerMain(); }));
       while (Slot(number).pid.load() == 0) usleep(100);
     }
   }
@@ -289,8 +296,7 @@ class ExecutorTest : public SharedMemoryTest {
     return plan;
   }
   std::span<const SortKey> Keys() {
-    return arena_->CopyArray(
-        std::vector<SortKey>{{nullptr, 0, 412, false, false, kInvalidOid}});
+    return arena_->CopyArray(std::vector<SortKey>{{nullptr, 0, 412, false, false, kInvalidOid}});
   }
   const Plan* GatherOf(Plan* child, int32_t workers) {
     child->partial = true;
@@ -349,7 +355,8 @@ class ExecutorTest : public SharedMemoryTest {
         for (size_t i = 0; i < batch.rows; i++) {
           bool null = batch.columns[0].IsNull(i);
           int64_t id = null ? INT64_MIN : batch.columns[0].At<int64_t>(i);
-          if (!null && batch.columns[1].At<std::string_view>(i) != FakeText(id)) ADD_FAILURE() << id;
+          if (!null && batch.columns[1].At<std::string_view>(i) != FakeText(id))
+            ADD_FAILURE() << id;
           outcome.ids.push_back(id);
         }
         if (outcome.ids.size() >= rows_max) break;

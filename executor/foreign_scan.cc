@@ -15,7 +15,9 @@ const ScanShared* SharedOf(const Plan& plan, const ExecutionState& state) {
 }  // namespace
 
 ForeignScan::ForeignScan(const ForeignScanPlan& plan, ExecutionState& state)
-    : Node(plan, state), scan_(plan), shared_(SharedOf(plan, state)),
+    : Node(plan, state),
+      scan_(plan),
+      shared_(SharedOf(plan, state)),
       reader_(plan.output, *state.context->settings),
       consumer_(shared_->Mine(state).queue, state.participant) {}
 

@@ -1,5 +1,5 @@
-// ForeignScan: the rows of one remote statement, from a queue of its own. (Below an Append there is no such
-// node: the Append takes the slices of all its scans from one queue.)
+// ForeignScan: the rows of one remote statement, from a queue of its own. (Below an Append there is
+// no such node: the Append takes the slices of all its scans from one queue.)
 #pragma once
 
 #include <optional>

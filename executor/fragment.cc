@@ -90,7 +90,8 @@ void Workers::CollectStatistics() {
     }
 }
 
-// A worker may have let go and taken other work since the look: a latch set for nothing does no harm.
+// A worker may have let go and taken other work since the look: a latch set for nothing does no
+// harm.
 void Workers::WakeWorkers() const {
   ProcessTable& table = shared_memory->processes;
   for (uint32_t i = 0; i < table.parallel_workers; i++) {
@@ -123,7 +124,8 @@ namespace {
 class Worker {
  public:
   Worker(ParallelQuery* query, uint32_t participant)
-      : fragment_(*static_cast<const Fragment*>(query->query_context)), participant_(participant),
+      : fragment_(*static_cast<const Fragment*>(query->query_context)),
+        participant_(participant),
         statistics_(static_cast<size_t>(fragment_.statement->node_count)),
         publisher_(fragment_.queues[participant], &fragment_.results[participant]) {
     context_.shared_arena = nullptr;

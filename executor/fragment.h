@@ -1,5 +1,5 @@
-// A plan fragment that several processes run: what a Gather's leader leaves in shared memory for its
-// workers, and what a worker does with it.
+// A plan fragment that several processes run: what a Gather's leader leaves in shared memory for
+// its workers, and what a worker does with it.
 #pragma once
 
 #include <memory>
@@ -24,17 +24,20 @@ struct Fragment {
   void** shared_states;
   uint32_t participants_max;
   uint32_t launched;  // workers; written by the leader
-  // By participant (0, the leader, uses its own): written before the participant's kEnd, read after it.
+  // By participant (0, the leader, uses its own): written before the participant's kEnd, read after
+  // it.
   std::span<std::span<NodeStatistics>> statistics;
   // Where a participant's rows go: its stream accounts for the chunks.
   std::span<ReadyQueue*> queues;
   std::span<Stream> results;
 };
 
-// Worker: runs the fragment to its end or until it is stopped; reports an error; lets go of `query`.
+// Worker: runs the fragment to its end or until it is stopped; reports an error; lets go of
+// `query`.
 void RunFragment(ParallelQuery* query);
 
-// The leader's side, shared by Gather and GatherMerge: launches, stops, raises what workers reported.
+// The leader's side, shared by Gather and GatherMerge: launches, stops, raises what workers
+// reported.
 class Workers {
  public:
   // `ordered`: a queue for each worker's rows rather than one for all.

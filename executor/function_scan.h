@@ -1,5 +1,6 @@
-// FunctionScan: the rows of a set-returning function in FROM: generate_series of the integer types, numeric and
-// timestamps, unnest of an array; with a running number behind them if WITH ORDINALITY was written.
+// FunctionScan: the rows of a set-returning function in FROM: generate_series of the integer types,
+// numeric and timestamps, unnest of an array; with a running number behind them if WITH ORDINALITY
+// was written.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ class SeriesSource {
   // Up to `rows_max` values into `to`; values that are views live in `arena`. 0: no more.
   virtual size_t Next(size_t rows_max, ColumnBuffer* to, Arena* arena) = 0;
 };
-// Evaluates the arguments. Null where one of them is NULL: there are no rows. 0A000 for other functions.
+// Evaluates the arguments. Null where one of them is NULL: there are no rows. 0A000 for other
+// functions.
 std::unique_ptr<SeriesSource> MakeSeries(const Expr& call, ExecutionState& state);
 
 class FunctionScan : public Node {

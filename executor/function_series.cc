@@ -11,12 +11,14 @@ namespace sluice {
 namespace {
 
 // pg_proc
-constexpr Oid kSeriesTimestamp = 938, kSeriesTimestamptz = 939, kSeriesInt4Step = 1066, kSeriesInt4 = 1067,
-              kSeriesInt8Step = 1068, kSeriesInt8 = 1069, kSeriesNumericStep = 3259, kSeriesNumeric = 3260,
-              kUnnest = 2331;
+constexpr Oid kSeriesTimestamp = 938, kSeriesTimestamptz = 939, kSeriesInt4Step = 1066,
+              kSeriesInt4 = 1067, kSeriesInt8Step = 1068, kSeriesInt8 = 1069,
+              kSeriesNumericStep = 3259, kSeriesNumeric = 3260, kUnnest = 2331;
 constexpr Oid kNumericAdd = 1724, kTimestampPlusInterval = 2032, kTimestamptzPlusInterval = 1189;
 
-[[noreturn]] void ZeroStep() { Throw(sqlstate::kInvalidParameterValue, "step size cannot equal zero"); }
+[[noreturn]] void ZeroStep() {
+  Throw(sqlstate::kInvalidParameterValue, "step size cannot equal zero");
+}
 
 template <typename T>
 class IntegerSeries : public SeriesSource {
@@ -30,7 +32,8 @@ class IntegerSeries : public SeriesSource {
     size_t rows = 0;
     while (rows < rows_max && !done_ && (step_ > 0 ? at_ <= stop_ : at_ >= stop_)) {
       values[rows++] = at_;
-      done_ = __builtin_add_overflow(at_, step_, &at_);  // the next would be beyond the type's range
+      done_ =
+          __builtin_add_overflow(at_, step_, &at_);  // the next would be beyond the type's range
     }
     return rows;
   }
@@ -43,12 +46,17 @@ class IntegerSeries : public SeriesSource {
 // Any type with an order and an addition, through its kernels.
 class KernelSeries : public SeriesSource {
  public:
-  KernelSeries(const Column& start, const Column& stop, const Column& step, Oid addition, bool ascending,
-               const SessionSettings* settings)
-      : addition_(FindKernel(addition)), compare_(FindCompare(start.type)),
-        ascending_(ascending), at_(CopyValue(start, 0, &arena_)), stop_(CopyValue(stop, 0, &arena_)),
-        step_(CopyValue(step, 0, &arena_)), sum_(start.type) {
-    if (addition_ == nullptr || compare_ == nullptr) Refuse("generate_series of this type is not supported");
+  KernelSeries(const Column& start, const Column& stop, const Column& step, Oid addition,
+               bool ascending, const SessionSettings* settings)
+      : addition_(FindKernel(addition)),
+        compare_(FindCompare(start.type)),
+        ascending_(ascending),
+        at_(CopyValue(start, 0, &arena_)),
+        stop_(CopyValue(stop, 0, &arena_)),
+        step_(CopyValue(step, 0, &arena_)),
+        sum_(start.type) {
+    if (addition_ == nullptr || compare_ == nullptr)
+      Refuse("generate_series of this type is not supported");
     context_.settings = settings;
   }
 
@@ -122,34 +130,39 @@ std::unique_ptr<SeriesSource> MakeIntegers(const std::vector<Column>& args) {
 }
 
 // numeric: -1, 0, 1; NaN and the infinities are refused as Postgres does.
-int SignOfNumeric(const Column& value, const char* what, Arena* arena, const SessionSettings& settings) {
+int SignOfNumeric(const Column& value, const char* what, Arena* arena,
+                  const SessionSettings& settings) {
   CompareFn compare = FindCompare(kNumericOid);
   auto constant = [&](const char* text) {
-    return MakeConstantColumn(kNumericOid, ParseText(kNumericOid, -1, text, settings, arena), false, arena);
+    return MakeConstantColumn(kNumericOid, ParseText(kNumericOid, -1, text, settings, arena), false,
+                              arena);
   };
-  auto equals = [&](const char* text) { return compare(value, 0, constant(text), 0, nullptr) == 0; };
+  auto equals = [&](const char* text) {
+    return compare(value, 0, constant(text), 0, nullptr) == 0;
+  };
   if (equals("NaN")) Throw(sqlstate::kInvalidParameterValue, "{} cannot be NaN", what);
   if (equals("Infinity") || equals("-Infinity"))
     Throw(sqlstate::kInvalidParameterValue, "{} cannot be infinity", what);
   return compare(value, 0, constant("0"), 0, nullptr);
 }
 
-std::unique_ptr<SeriesSource> MakeNumerics(std::vector<Column> args, const SessionSettings& settings,
-                                           Arena* arena) {
+std::unique_ptr<SeriesSource> MakeNumerics(std::vector<Column> args,
+                                           const SessionSettings& settings, Arena* arena) {
   SignOfNumeric(args[0], "start value", arena, settings);
   SignOfNumeric(args[1], "stop value", arena, settings);
   if (args.size() == 2)
-    args.push_back(MakeConstantColumn(kNumericOid, ParseText(kNumericOid, -1, "1", settings, arena), false,
-                                      arena));
+    args.push_back(MakeConstantColumn(kNumericOid, ParseText(kNumericOid, -1, "1", settings, arena),
+                                      false, arena));
   int sign = SignOfNumeric(args[2], "step size", arena, settings);
   if (sign == 0) ZeroStep();
-  return std::make_unique<KernelSeries>(args[0], args[1], args[2], kNumericAdd, sign > 0, &settings);
+  return std::make_unique<KernelSeries>(args[0], args[1], args[2], kNumericAdd, sign > 0,
+                                        &settings);
 }
 
 std::unique_ptr<SeriesSource> MakeTimestamps(const std::vector<Column>& args, Oid addition,
                                              const SessionSettings& settings, Arena* arena) {
-  Column zero = MakeConstantColumn(kIntervalOid, ParseText(kIntervalOid, -1, "0", settings, arena), false,
-                                   arena);
+  Column zero = MakeConstantColumn(kIntervalOid, ParseText(kIntervalOid, -1, "0", settings, arena),
+                                   false, arena);
   int sign = FindCompare(kIntervalOid)(args[2], 0, zero, 0, nullptr);
   if (sign == 0) ZeroStep();
   return std::make_unique<KernelSeries>(args[0], args[1], args[2], addition, sign > 0, &settings);
@@ -167,13 +180,18 @@ std::unique_ptr<SeriesSource> MakeSeries(const Expr& call, ExecutionState& state
   const SessionSettings& settings = *state.context->settings;
   switch (call.function) {
     case kSeriesInt4:
-    case kSeriesInt4Step: return MakeIntegers<int32_t>(args);
+    case kSeriesInt4Step:
+      return MakeIntegers<int32_t>(args);
     case kSeriesInt8:
-    case kSeriesInt8Step: return MakeIntegers<int64_t>(args);
+    case kSeriesInt8Step:
+      return MakeIntegers<int64_t>(args);
     case kSeriesNumeric:
-    case kSeriesNumericStep: return MakeNumerics(args, settings, &arena);
-    case kSeriesTimestamp: return MakeTimestamps(args, kTimestampPlusInterval, settings, &arena);
-    case kSeriesTimestamptz: return MakeTimestamps(args, kTimestamptzPlusInterval, settings, &arena);
+    case kSeriesNumericStep:
+      return MakeNumerics(args, settings, &arena);
+    case kSeriesTimestamp:
+      return MakeTimestamps(args, kTimestampPlusInterval, settings, &arena);
+    case kSeriesTimestamptz:
+      return MakeTimestamps(args, kTimestamptzPlusInterval, settings, &arena);
     case kUnnest:
       if (args.size() == 1) return std::make_unique<ArraySeries>(args[0]);
   }

@@ -5,7 +5,9 @@
 namespace sluice {
 
 Gather::Gather(const GatherPlan& plan, ExecutionState& state)
-    : Node(plan, state), gather_(plan), reader_(plan.output, *state.context->settings),
+    : Node(plan, state),
+      gather_(plan),
+      reader_(plan.output, *state.context->settings),
       stash_reader_(plan.output, *state.context->settings),
       stash_(plan.output, state.context->work_mem_bytes, state.context->temp_directory) {}
 

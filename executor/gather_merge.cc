@@ -4,7 +4,8 @@ namespace sluice {
 
 struct GatherMerge::Source {
   Source(ReadyQueue* queue, const Plan& plan, ExecutionState& state)
-      : consumer(queue, 0), reader(plan.output, *state.context->settings),
+      : consumer(queue, 0),
+        reader(plan.output, *state.context->settings),
         stash(plan.output, state.context->work_mem_bytes, state.context->temp_directory) {}
 
   ChunkConsumer consumer;
@@ -29,13 +30,12 @@ void GatherMerge::Start() {
     sources_.push_back(std::make_unique<Source>(workers_->queue(i), gather_, state_));
   own_ = MakeNode(*gather_.children[0], workers_->leader_state());
   // Our own share last: while it works, the workers' first rows come in.
-  merger_ = std::make_unique<Merger>(
-      gather_.output, gather_.keys, sources_.size() + 1,
-      [this](size_t input, Batch* batch) { Refill(input, batch); });
+  merger_ = std::make_unique<Merger>(gather_.output, gather_.keys, sources_.size() + 1,
+                                     [this](size_t input, Batch* batch) { Refill(input, batch); });
 }
 
-// Whatever we wait for, the rows of all workers are taken meanwhile (see result_stash.h): the merge may need
-// a row whose worker waits for one that waits for us.
+// Whatever we wait for, the rows of all workers are taken meanwhile (see result_stash.h): the merge
+// may need a row whose worker waits for one that waits for us.
 bool GatherMerge::StashResults() {
   bool any = false;
   for (auto& source : sources_) {

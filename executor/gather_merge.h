@@ -26,7 +26,9 @@ class GatherMerge : public Node {
   void Refill(size_t input, Batch* batch);
   void RefillFromWorker(Source* source, Batch* batch);
   bool StashResults();
-  static bool StashBeforeWait(void* self) { return static_cast<GatherMerge*>(self)->StashResults(); }
+  static bool StashBeforeWait(void* self) {
+    return static_cast<GatherMerge*>(self)->StashResults();
+  }
 
   const GatherMergePlan& gather_;
   std::unique_ptr<Workers> workers_;

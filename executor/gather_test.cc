@@ -13,7 +13,8 @@ class GatherTest : public ExecutorTest {
   std::vector<const Plan*> FourShards(const std::string& more = "") {
     std::vector<const Plan*> scans;
     for (int i = 0; i < 4; i++)
-      scans.push_back(Scan("rows=5000 step=4 start=" + std::to_string(i) + more, static_cast<Oid>(i + 1)));
+      scans.push_back(
+          Scan("rows=5000 step=4 start=" + std::to_string(i) + more, static_cast<Oid>(i + 1)));
     return scans;
   }
 };
@@ -44,15 +45,17 @@ TEST_F(GatherTest, LocalChildrenAreScatteredAmongTheWorkers) {
   StartWorkers(2);
   for (int round = 0; round < 20; round++) {
     SCOPED_TRACE(round);
-    const Plan* plan = GatherOf(
-        ParallelAppend({Values(0, 5000), Scan("rows=3000 start=5000"), Values(8000, 1), Values(8001, 0)}), 2);
+    const Plan* plan = GatherOf(ParallelAppend({Values(0, 5000), Scan("rows=3000 start=5000"),
+                                                Values(8000, 1), Values(8001, 0)}),
+                                2);
     EXPECT_EQ(Sorted(Run(plan).ids), Upto(8001));
   }
 }
 
 TEST_F(GatherTest, OnlyLocalChildrenNeedNoIoWorker) {
   StartWorkers(2);
-  EXPECT_EQ(Sorted(Run(GatherOf(ParallelAppend({Values(0, 3000), Values(3000, 3000)}), 2)).ids), Upto(6000));
+  EXPECT_EQ(Sorted(Run(GatherOf(ParallelAppend({Values(0, 3000), Values(3000, 3000)}), 2)).ids),
+            Upto(6000));
 }
 
 TEST_F(GatherTest, AChildOfItsOwnQueueIsSharedToo) {
@@ -85,7 +88,8 @@ TEST_F(GatherTest, AnErrorInAWorkerOrHereEndsTheQueryForAll) {
 TEST_F(GatherTest, StoppingEarlyStopsTheWorkers) {
   StartWorkers(2);
   for (int round = 0; round < 30; round++) {
-    const Plan* plan = GatherOf(ParallelAppend({Scan("rows=1000000"), Scan("rows=1000000"), Values(0, 9000)}), 2);
+    const Plan* plan =
+        GatherOf(ParallelAppend({Scan("rows=1000000"), Scan("rows=1000000"), Values(0, 9000)}), 2);
     Executor executor(*Statement(plan), context_);
     Read(&executor, static_cast<size_t>(round) * 500 + 1);
   }
@@ -106,7 +110,8 @@ TEST_F(GatherTest, ACancelReachesTheWorkers) {
   canceller.join();
 }
 
-// The leader waits for rows that only a worker can produce, who waits for the leader to take its results.
+// The leader waits for rows that only a worker can produce, who waits for the leader to take its
+// results.
 TEST_F(GatherTest, NobodyWaitsInACircleWhenResultsFillUp) {
   StartWorkers(2);
   for (int round = 0; round < 10; round++) {
@@ -130,7 +135,8 @@ TEST_F(GatherTest, TheMergeOfSortedSharesIsSorted) {
 TEST_F(GatherTest, WorkersShowTheirLeadersQuery) {
   StartWorkers(1);
   context_.query_text = "SELECT the rows";
-  Executor executor(*Statement(GatherOf(ParallelAppend(FourShards(" slice=1 pause=1000")), 1)), context_);
+  Executor executor(*Statement(GatherOf(ParallelAppend(FourShards(" slice=1 pause=1000")), 1)),
+                    context_);
   Batch batch;
   executor.Next(&batch);
   ActivityRow row{};

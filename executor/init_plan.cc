@@ -24,7 +24,8 @@ Column RunScalar(Node* node, Oid type, Arena* arena) {
 Column RunExists(Node* node, Arena* arena) {
   Batch batch;
   node->Next(&batch);
-  return MakeConstantColumn(kBoolOid, std::string_view(batch.rows > 0 ? "\1" : "\0", 1), false, arena);
+  return MakeConstantColumn(kBoolOid, std::string_view(batch.rows > 0 ? "\1" : "\0", 1), false,
+                            arena);
 }
 
 Column RunArray(Node* node, Oid type, Arena* arena) {
@@ -55,9 +56,14 @@ void RunInitPlan(const InitPlan& init_plan, ExecutionState& state) {
   Arena* arena = state.context->shared_arena;
   Column& result = state.exec_params[static_cast<size_t>(init_plan.param)];
   switch (init_plan.kind) {
-    case SublinkKind::kExists: result = RunExists(node.get(), arena); break;
-    case SublinkKind::kArray: result = RunArray(node.get(), init_plan.type, arena); break;
-    default: result = RunScalar(node.get(), init_plan.type, arena);
+    case SublinkKind::kExists:
+      result = RunExists(node.get(), arena);
+      break;
+    case SublinkKind::kArray:
+      result = RunArray(node.get(), init_plan.type, arena);
+      break;
+    default:
+      result = RunScalar(node.get(), init_plan.type, arena);
   }
 }
 

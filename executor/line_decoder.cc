@@ -18,8 +18,8 @@ LineDecoder::LineDecoder(std::span<const OutputColumn> columns, const SessionSet
   }
 }
 
-// A field that opened with a quote; `*at` is behind it. Quotes may also open and close inside of a field,
-// as COPY allows.
+// A field that opened with a quote; `*at` is behind it. Quotes may also open and close inside of a
+// field, as COPY allows.
 LineDecoder::Field LineDecoder::TakeQuoted(const char** at, const char* end) {
   std::string text;
   const char* p = *at;
@@ -58,7 +58,8 @@ void LineDecoder::SplitLine(const char** at, const char* end) {
       std::string_view before(start, static_cast<size_t>(p - start));
       p++;
       Field field = TakeQuoted(&p, end);
-      if (!before.empty()) field.text = values_.CopyString(std::string(before) + std::string(field.text));
+      if (!before.empty())
+        field.text = values_.CopyString(std::string(before) + std::string(field.text));
       fields_.push_back(field);
     } else {
       fields_.push_back({{start, static_cast<size_t>(p - start)}, p == start});
@@ -86,7 +87,8 @@ void LineDecoder::StoreValue(size_t column, const Field& field, size_t row) {
   }
 }
 
-void LineDecoder::Decode(const ForeignScanPlan& scan, const char** at, const char* end, Batch* batch) {
+void LineDecoder::Decode(const ForeignScanPlan& scan, const char** at, const char* end,
+                         Batch* batch) {
   values_.Reset();
   for (Column& column : columns_) column.nulls = nullptr;
   size_t row = 0;

@@ -16,8 +16,8 @@ class LineDecoder {
  public:
   LineDecoder(std::span<const OutputColumn> columns, const SessionSettings& settings);
 
-  // Decodes up to kBatchRows of the lines in [*at, end), and moves `*at` behind them. The batch is valid
-  // until the next call. Throws what COPY FROM throws.
+  // Decodes up to kBatchRows of the lines in [*at, end), and moves `*at` behind them. The batch is
+  // valid until the next call. Throws what COPY FROM throws.
   void Decode(const ForeignScanPlan& scan, const char** at, const char* end, Batch* batch);
 
  private:

@@ -11,7 +11,8 @@ namespace {
 // Lines of (int4, text), as "1|a" with NULL spelled out.
 std::vector<std::string> Decode(const std::string& lines, std::string* error = nullptr) {
   SessionSettings settings;
-  const OutputColumn columns[] = {{"i", kInt4Oid, -1, kInvalidOid}, {"t", kTextOid, -1, kInvalidOid}};
+  const OutputColumn columns[] = {{"i", kInt4Oid, -1, kInvalidOid},
+                                  {"t", kTextOid, -1, kInvalidOid}};
   const int line_columns[] = {0, 1};
   const Oid types[] = {kInt4Oid, kTextOid};
   ForeignScanPlan scan{};
@@ -31,8 +32,10 @@ std::vector<std::string> Decode(const std::string& lines, std::string* error = n
         std::string& text = rows.emplace_back();
         for (const Column& column : batch.columns) {
           if (!text.empty()) text += '|';
-          if (column.IsNull(row)) text += "NULL";
-          else AppendText(column, row, settings, &text);
+          if (column.IsNull(row))
+            text += "NULL";
+          else
+            AppendText(column, row, settings, &text);
         }
       }
     }
@@ -46,7 +49,8 @@ using Rows = std::vector<std::string>;
 TEST(LineDecoderTest, ReadsFieldsAsCopysCsvFormatHasThem) {
   EXPECT_EQ(Decode("1,a\n2,\"b, \"\"c\"\"\"\r\n3,\n4,\"\"\n,x\n"),
             (Rows{"1|a", "2|b, \"c\"", "3|NULL", "4|", "NULL|x"}));
-  EXPECT_EQ(Decode("5,\"two\nlines\"\n6,last without end"), (Rows{"5|two\nlines", "6|last without end"}));
+  EXPECT_EQ(Decode("5,\"two\nlines\"\n6,last without end"),
+            (Rows{"5|two\nlines", "6|last without end"}));
   EXPECT_EQ(Decode("7,a\"b,c\"d\n"), (Rows{"7|ab,cd"}));
 }
 

@@ -5,8 +5,10 @@
 
 namespace sluice {
 
-Materialize::Materialize(const MaterializePlan& plan, ExecutionState& state, std::unique_ptr<Node> child)
-    : Node(plan, state), child_(GivenOrMade(std::move(child), plan, 0, state)),
+Materialize::Materialize(const MaterializePlan& plan, ExecutionState& state,
+                         std::unique_ptr<Node> child)
+    : Node(plan, state),
+      child_(GivenOrMade(std::move(child), plan, 0, state)),
       rows_(plan.output, state.context->work_mem_bytes, state.context->temp_directory) {}
 
 void Materialize::ReadAll() {

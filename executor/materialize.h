@@ -8,7 +8,8 @@ namespace sluice {
 
 class Materialize : public Node {
  public:
-  Materialize(const MaterializePlan& plan, ExecutionState& state, std::unique_ptr<Node> child = nullptr);
+  Materialize(const MaterializePlan& plan, ExecutionState& state,
+              std::unique_ptr<Node> child = nullptr);
   void Rescan() override;
 
  protected:

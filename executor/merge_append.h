@@ -1,5 +1,5 @@
-// MergeAppend: sorted children merged into one sorted result. Remote children have a queue each, whose
-// order is the shard's; when the node goes away early, their statements are cancelled.
+// MergeAppend: sorted children merged into one sorted result. Remote children have a queue each,
+// whose order is the shard's; when the node goes away early, their statements are cancelled.
 #pragma once
 
 #include "executor/merger.h"

@@ -7,13 +7,18 @@ namespace sluice {
 
 Merger::Merger(std::span<const OutputColumn> columns, std::span<const SortKey> keys, size_t inputs,
                Refill refill)
-    : inputs_(inputs), refill_(std::move(refill)), output_(columns), from_input_(kBatchRows),
+    : inputs_(inputs),
+      refill_(std::move(refill)),
+      output_(columns),
+      from_input_(kBatchRows),
       from_row_(kBatchRows) {
   for (const SortKey& key : keys) {
     auto column = static_cast<size_t>(key.target);
     CompareFn compare = FindCompare(columns[column].type);
-    if (compare == nullptr) Refuse("ordering by a value of type {} is not supported", columns[column].type);
-    keys_.push_back({column, compare, CollatorOrNull(key.collation), key.descending, key.nulls_first});
+    if (compare == nullptr)
+      Refuse("ordering by a value of type {} is not supported", columns[column].type);
+    keys_.push_back(
+        {column, compare, CollatorOrNull(key.collation), key.descending, key.nulls_first});
   }
 }
 

@@ -55,33 +55,54 @@ std::unique_ptr<Node> Make(const Plan& plan, ExecutionState& state) {
 
 std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
   switch (plan.kind) {
-    case PlanKind::kResult: return Make<ResultNode, ResultPlan>(plan, state);
-    case PlanKind::kForeignScan: return Make<ForeignScan, ForeignScanPlan>(plan, state);
-    case PlanKind::kAppend: return Make<Append, AppendPlan>(plan, state);
-    case PlanKind::kMergeAppend: return Make<MergeAppend, MergeAppendPlan>(plan, state);
-    case PlanKind::kProject: return Make<Project, ProjectPlan>(plan, state);
-    case PlanKind::kFilter: return Make<Filter, FilterPlan>(plan, state);
-    case PlanKind::kAggregate: return Make<Aggregate, AggregatePlan>(plan, state);
-    case PlanKind::kHashJoin: return Make<HashJoin, HashJoinPlan>(plan, state);
-    case PlanKind::kNestLoop: return Make<NestLoop, NestLoopPlan>(plan, state);
-    case PlanKind::kSort: return Make<Sort, SortPlan>(plan, state);
-    case PlanKind::kLimit: return Make<Limit, LimitPlan>(plan, state);
-    case PlanKind::kDistinct: return Make<Distinct, DistinctPlan>(plan, state);
-    case PlanKind::kSetOp: return Make<SetOp, SetOpPlan>(plan, state);
-    case PlanKind::kValuesScan: return Make<ValuesScan, ValuesScanPlan>(plan, state);
-    case PlanKind::kFunctionScan: return Make<FunctionScan, FunctionScanPlan>(plan, state);
-    case PlanKind::kVirtualScan: return Make<VirtualScan, VirtualScanPlan>(plan, state);
-    case PlanKind::kMaterialize: return Make<Materialize, MaterializePlan>(plan, state);
-    case PlanKind::kGather: return Make<Gather, GatherPlan>(plan, state);
-    case PlanKind::kGatherMerge: return Make<GatherMerge, GatherMergePlan>(plan, state);
-    case PlanKind::kCompletion: return Make<Completion, CompletionPlan>(plan, state);
+    case PlanKind::kResult:
+      return Make<ResultNode, ResultPlan>(plan, state);
+    case PlanKind::kForeignScan:
+      return Make<ForeignScan, ForeignScanPlan>(plan, state);
+    case PlanKind::kAppend:
+      return Make<Append, AppendPlan>(plan, state);
+    case PlanKind::kMergeAppend:
+      return Make<MergeAppend, MergeAppendPlan>(plan, state);
+    case PlanKind::kProject:
+      return Make<Project, ProjectPlan>(plan, state);
+    case PlanKind::kFilter:
+      return Make<Filter, FilterPlan>(plan, state);
+    case PlanKind::kAggregate:
+      return Make<Aggregate, AggregatePlan>(plan, state);
+    case PlanKind::kHashJoin:
+      return Make<HashJoin, HashJoinPlan>(plan, state);
+    case PlanKind::kNestLoop:
+      return Make<NestLoop, NestLoopPlan>(plan, state);
+    case PlanKind::kSort:
+      return Make<Sort, SortPlan>(plan, state);
+    case PlanKind::kLimit:
+      return Make<Limit, LimitPlan>(plan, state);
+    case PlanKind::kDistinct:
+      return Make<Distinct, DistinctPlan>(plan, state);
+    case PlanKind::kSetOp:
+      return Make<SetOp, SetOpPlan>(plan, state);
+    case PlanKind::kValuesScan:
+      return Make<ValuesScan, ValuesScanPlan>(plan, state);
+    case PlanKind::kFunctionScan:
+      return Make<FunctionScan, FunctionScanPlan>(plan, state);
+    case PlanKind::kVirtualScan:
+      return Make<VirtualScan, VirtualScanPlan>(plan, state);
+    case PlanKind::kMaterialize:
+      return Make<Materialize, MaterializePlan>(plan, state);
+    case PlanKind::kGather:
+      return Make<Gather, GatherPlan>(plan, state);
+    case PlanKind::kGatherMerge:
+      return Make<GatherMerge, GatherMergePlan>(plan, state);
+    case PlanKind::kCompletion:
+      return Make<Completion, CompletionPlan>(plan, state);
   }
   Throw(sqlstate::kInternalError, "unknown plan node {}", static_cast<int>(plan.kind));
 }
 
 void PrepareShared(const Plan& plan, ExecutionState& state) {
   if (plan.kind == PlanKind::kHashJoin)
-    state.shared_states[plan.id] = PrepareHashJoinShared(static_cast<const HashJoinPlan&>(plan), state);
+    state.shared_states[plan.id] =
+        PrepareHashJoinShared(static_cast<const HashJoinPlan&>(plan), state);
   for (const Plan* child : plan.children) PrepareShared(*child, state);
 }
 

@@ -10,8 +10,8 @@
 
 namespace sluice {
 
-// First a walk that says which streams and queues there are to be, then, with their number known, the
-// quotas, the queues and the group.
+// First a walk that says which streams and queues there are to be, then, with their number known,
+// the quotas, the queues and the group.
 class StreamsBuilder {
  public:
   StreamsBuilder(PlanStreams* streams, ExecutionState& state)
@@ -40,9 +40,11 @@ class StreamsBuilder {
   void Walk(const Plan& plan, uint32_t participants) {
     switch (plan.kind) {
       case PlanKind::kForeignScan:
-        state_.shared_states[plan.id] = AddScan(static_cast<const ForeignScanPlan&>(plan), participants);
+        state_.shared_states[plan.id] =
+            AddScan(static_cast<const ForeignScanPlan&>(plan), participants);
         return;
-      case PlanKind::kAppend: return AddAppend(static_cast<const AppendPlan&>(plan), participants);
+      case PlanKind::kAppend:
+        return AddAppend(static_cast<const AppendPlan&>(plan), participants);
       case PlanKind::kGather:
         return WalkGather(plan, static_cast<const GatherPlan&>(plan).workers);
       case PlanKind::kGatherMerge:
@@ -91,8 +93,10 @@ class StreamsBuilder {
     std::vector<uint16_t> scans, scatters;
     for (uint16_t i = 0; i < plan.children.size(); i++) {
       const Plan& child = *plan.children[i];
-      if (child.kind == PlanKind::kForeignScan) scans.push_back(i);
-      else if (plan.parallel && !child.partial) scatters.push_back(i);
+      if (child.kind == PlanKind::kForeignScan)
+        scans.push_back(i);
+      else if (plan.parallel && !child.partial)
+        scatters.push_back(i);
     }
     if (plan.claim_whole) {
       AddWholeScans(plan, shared, scans);
@@ -113,7 +117,8 @@ class StreamsBuilder {
         Walk(*child, plan.parallel && !child->partial ? 1 : participants);
   }
 
-  void AddWholeScans(const AppendPlan& plan, AppendShared* shared, std::span<const uint16_t> scans) {
+  void AddWholeScans(const AppendPlan& plan, AppendShared* shared,
+                     std::span<const uint16_t> scans) {
     shared->whole = arena_.NewArray<ScanShared*>(plan.children.size());
     uint32_t copies = static_cast<uint32_t>(shared->copies.size());
     for (uint16_t i : scans) {
@@ -134,9 +139,9 @@ class StreamsBuilder {
     }
   }
 
-  // As many chunks a stream as configured, fewer where there are very many streams: one query shall not
-  // take more than half of the pool. Below a Gather each participant may sit on a chunk of every
-  // stream while it waits for the leader, and the leader must still get more.
+  // As many chunks a stream as configured, fewer where there are very many streams: one query shall
+  // not take more than half of the pool. Below a Gather each participant may sit on a chunk of
+  // every stream while it waits for the leader, and the leader must still get more.
   uint32_t ChooseQuota() {
     if (scans_.empty()) return 0;
     uint32_t pool = shared_memory->chunks.chunk_count;
@@ -146,10 +151,12 @@ class StreamsBuilder {
     uint32_t quota = std::max(least, std::min(state_.context->chunks_per_stream, fair));
     uint64_t wanted = uint64_t{quota} * streams + group_->extra_chunks;
     if (wanted > pool) {
-      throw QueryError(MakeError(sqlstate::kOutOfMemory, "out of chunks")
-                           .Detail(fmt::format("The query reads {} streams at once and needs {} chunks; "
-                                               "the pool has {}.", streams, wanted, pool))
-                           .Hint("Increase chunk_pool_size."));
+      throw QueryError(
+          MakeError(sqlstate::kOutOfMemory, "out of chunks")
+              .Detail(fmt::format("The query reads {} streams at once and needs {} chunks; "
+                                  "the pool has {}.",
+                                  streams, wanted, pool))
+              .Hint("Increase chunk_pool_size."));
     }
     return quota;
   }
@@ -220,9 +227,10 @@ std::span<const StreamParam> MakeStreamParams(std::span<const Expr* const> exprs
 }
 
 std::span<const int16_t> MakeResultFormats(std::span<const bool> binary, Arena* arena) {
-  bool all_same = std::adjacent_find(binary.begin(), binary.end(), std::not_equal_to<>()) == binary.end();
-  std::span<int16_t> formats = arena->NewArray<int16_t>(all_same ? std::min<size_t>(binary.size(), 1)
-                                                                 : binary.size());
+  bool all_same =
+      std::adjacent_find(binary.begin(), binary.end(), std::not_equal_to<>()) == binary.end();
+  std::span<int16_t> formats =
+      arena->NewArray<int16_t>(all_same ? std::min<size_t>(binary.size(), 1) : binary.size());
   for (size_t i = 0; i < formats.size(); i++) formats[i] = binary[i] ? 1 : 0;
   return formats;
 }

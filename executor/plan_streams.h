@@ -1,8 +1,10 @@
-// The streams of a plan: one StreamGroup for all foreign scans of a tree, submitted at once, and the shared
-// state of its scans and Appends. All of it lies in the query's arena, so workers use it in place.
+// The streams of a plan: one StreamGroup for all foreign scans of a tree, submitted at once, and
+// the shared state of its scans and Appends. All of it lies in the query's arena, so workers use it
+// in place.
 //
-// Which queue a scan feeds: under an Append the Append's (one queue for all its children: whatever is ready
-// is taken first); elsewhere, below an ordered merge or where children are claimed whole, one of its own.
+// Which queue a scan feeds: under an Append the Append's (one queue for all its children: whatever
+// is ready is taken first); elsewhere, below an ordered merge or where children are claimed whole,
+// one of its own.
 #pragma once
 
 #include <atomic>
@@ -14,8 +16,8 @@
 
 namespace sluice {
 
-// A scan with a queue of its own. Usually there is one copy, which all participants share; a scan that
-// every participant of a Gather repeats (not partial) has one copy for each.
+// A scan with a queue of its own. Usually there is one copy, which all participants share; a scan
+// that every participant of a Gather repeats (not partial) has one copy for each.
 struct ScanShared {
   struct Copy {
     uint32_t stream;
@@ -28,8 +30,8 @@ struct ScanShared {
   }
 };
 
-// A child of a Parallel Append that is run here and is not partial: one participant produces its rows, a
-// chunk at a time, and all take them.
+// A child of a Parallel Append that is run here and is not partial: one participant produces its
+// rows, a chunk at a time, and all take them.
 struct ScatterShared {
   // A1: 0, or 1 + the participant that claimed it, by compare-and-swap; only that one runs it.
   std::atomic<uint32_t> producer;
@@ -47,7 +49,7 @@ struct AppendShared {
   std::span<Copy> copies;
   std::span<const uint16_t> scans;  // children that are foreign scans
   std::span<ScatterShared> scatters;
-  std::span<ScanShared*> whole;     // claim_whole: by child, null where it is no scan
+  std::span<ScanShared*> whole;  // claim_whole: by child, null where it is no scan
   // A2: claim_whole: the next child to claim (fetch_add, relaxed: claims carry nothing).
   std::atomic<uint32_t> next_child;
   // Per participant × child. Written by that participant only; read when it has let go.
@@ -67,23 +69,24 @@ inline constexpr uint16_t kScatterSlice = 0x8000;
 inline constexpr uint32_t kScatterChunks = 4;
 inline constexpr uint32_t kResultChunks = 4;  // of a Gather, per worker
 
-// Values of a remote statement's parameters, and the formats to ask for, as the io worker wants them.
+// Values of a remote statement's parameters, and the formats to ask for, as the io worker wants
+// them.
 std::span<const StreamParam> MakeStreamParams(std::span<const Expr* const> exprs,
                                               ExecutionState& state);
 std::span<const int16_t> MakeResultFormats(std::span<const bool> binary, Arena* arena);
 
 class PlanStreams {
  public:
-  // Makes the shared states of `root`'s scans and Appends in state.shared_states and opens the streams.
-  // Parameters of remote statements are evaluated here: init plans must have run.
+  // Makes the shared states of `root`'s scans and Appends in state.shared_states and opens the
+  // streams. Parameters of remote statements are evaluated here: init plans must have run.
   PlanStreams(const Plan& root, ExecutionState& state);
   // Cancels what still runs. No participant may be using the streams.
   ~PlanStreams();
   PlanStreams(const PlanStreams&) = delete;
   PlanStreams& operator=(const PlanStreams&) = delete;
 
-  // Where rows of local children or workers will take chunks too: waits until these are promised. Throws
-  // the error of a group that is not admitted.
+  // Where rows of local children or workers will take chunks too: waits until these are promised.
+  // Throws the error of a group that is not admitted.
   void AwaitAdmission();
 
   StreamGroup* group() { return group_; }

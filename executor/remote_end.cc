@@ -22,9 +22,9 @@ void CheckRowCount(const Stream& stream) {
   std::optional<uint64_t> sent = RowsOf(stream.command_tag);
   uint64_t received = stream.rows.load(std::memory_order_relaxed);
   if (!sent || *sent == received) return;
-  Error error = MakeError(sqlstate::kInternalError,
-                          "server \"{}\" sent {} rows, but {} rows were received",
-                          stream.connection->server_name, *sent, received);
+  Error error =
+      MakeError(sqlstate::kInternalError, "server \"{}\" sent {} rows, but {} rows were received",
+                stream.connection->server_name, *sent, received);
   throw QueryError(std::move(error));
 }
 
@@ -45,8 +45,10 @@ Error ErrorOf(const Stream& stream) {
 
 void CheckStreamEnd(const Stream& stream) {
   switch (stream.state.load(std::memory_order_acquire)) {  // S1
-    case StreamState::kEnded: return CheckRowCount(stream);
-    case StreamState::kFailed: throw QueryError(ErrorOf(stream));
+    case StreamState::kEnded:
+      return CheckRowCount(stream);
+    case StreamState::kFailed:
+      throw QueryError(ErrorOf(stream));
     case StreamState::kCancelled:
       Throw(sqlstate::kQueryCanceled, "canceling statement due to user request");
     case StreamState::kPending:

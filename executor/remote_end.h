@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-// To be called for a stream's kEnd slice. Returns if the stream gave all its rows; throws the shard's error
-// otherwise.
+// To be called for a stream's kEnd slice. Returns if the stream gave all its rows; throws the
+// shard's error otherwise.
 void CheckStreamEnd(const Stream& stream);
 
 // The error of a stream, with the server and the statement it came from.

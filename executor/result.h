@@ -1,4 +1,5 @@
-// Result: one row of expressions over nothing, or a child's rows, behind a condition that is decided once.
+// Result: one row of expressions over nothing, or a child's rows, behind a condition that is
+// decided once.
 #pragma once
 
 #include "common/arena.h"

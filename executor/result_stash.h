@@ -1,8 +1,9 @@
 // Workers' rows that the leader takes before it can use them.
 //
-// A leader that waits for something else, its own share of the work or one particular worker's rows, would
-// keep the workers waiting whose results fill their quota; and what it waits for may be theirs to produce.
-// So while it waits it goes on taking their rows, copied, into memory and then into a file.
+// A leader that waits for something else, its own share of the work or one particular worker's
+// rows, would keep the workers waiting whose results fill their quota; and what it waits for may be
+// theirs to produce. So while it waits it goes on taking their rows, copied, into memory and then
+// into a file.
 #pragma once
 
 #include <deque>

@@ -14,7 +14,9 @@ namespace {
 }  // namespace
 
 RowDecoder::RowDecoder(std::span<const OutputColumn> columns, const SessionSettings& settings)
-    : settings_(settings), columns_(columns.size()), buffers_(columns.size()),
+    : settings_(settings),
+      columns_(columns.size()),
+      buffers_(columns.size()),
       values_(std::make_unique_for_overwrite<const char*[]>(columns.size() * kBlockRows)),
       lengths_(std::make_unique_for_overwrite<int32_t[]>(columns.size() * kBlockRows)) {
   for (size_t i = 0; i < columns.size(); i++) {
@@ -91,28 +93,32 @@ void RowDecoder::DecodeText(size_t column, size_t rows, Column* to, uint8_t* nul
   }
 }
 
-void RowDecoder::DecodeBlock(const ForeignScanPlan& scan, size_t column, size_t first, size_t rows) {
+void RowDecoder::DecodeBlock(const ForeignScanPlan& scan, size_t column, size_t first,
+                             size_t rows) {
   Column& whole = columns_[column];
   uint8_t* nulls = buffers_[column].nulls.get();
   Column block = whole;
   block.nulls = nullptr;
-  block.data = reinterpret_cast<char*>(buffers_[column].data.get()) + first * WidthOf(whole.physical);
+  block.data =
+      reinterpret_cast<char*>(buffers_[column].data.get()) + first * WidthOf(whole.physical);
   if (scan.binary[column]) {
-    DecodeBinaryColumn(whole.type, &values_[column * kBlockRows], &lengths_[column * kBlockRows], rows,
-                       nulls + first, &block);
+    DecodeBinaryColumn(whole.type, &values_[column * kBlockRows], &lengths_[column * kBlockRows],
+                       rows, nulls + first, &block);
   } else {
     DecodeText(column, rows, &block, nulls + first);
   }
   if (block.nulls != nullptr) whole.nulls = nulls;
 }
 
-void RowDecoder::Decode(const ForeignScanPlan& scan, const char** at, const char* end, Batch* batch) {
+void RowDecoder::Decode(const ForeignScanPlan& scan, const char** at, const char* end,
+                        Batch* batch) {
   ClearNulls();
   parsed_.Reset();
   size_t rows = 0;
   while (rows < kBatchRows && *at < end) {
     size_t block = Note(at, end, std::min(kBlockRows, kBatchRows - rows));
-    for (size_t column = 0; column < columns_.size(); column++) DecodeBlock(scan, column, rows, block);
+    for (size_t column = 0; column < columns_.size(); column++)
+      DecodeBlock(scan, column, rows, block);
     rows += block;
   }
   batch->rows = rows;

@@ -1,5 +1,6 @@
-// DataRow messages → columns. The hot path of every scan, in two steps: one pass over the bytes notes where
-// each value lies, for a few hundred rows; then each column's type decodes its values in one loop.
+// DataRow messages → columns. The hot path of every scan, in two steps: one pass over the bytes
+// notes where each value lies, for a few hundred rows; then each column's type decodes its values
+// in one loop.
 #pragma once
 
 #include <memory>
@@ -18,9 +19,9 @@ class RowDecoder {
   // Buffers for rows of these columns; scans with the same types (an Append's children) share them.
   RowDecoder(std::span<const OutputColumn> columns, const SessionSettings& settings);
 
-  // Decodes up to kBatchRows of the messages in [*at, end) as rows of `scan`, and moves `*at` behind
-  // them. text values are views of the messages. Throws 08P01 on what is no DataRow of this scan, and
-  // what the types throw. The batch is valid until the next call.
+  // Decodes up to kBatchRows of the messages in [*at, end) as rows of `scan`, and moves `*at`
+  // behind them. text values are views of the messages. Throws 08P01 on what is no DataRow of this
+  // scan, and what the types throw. The batch is valid until the next call.
   void Decode(const ForeignScanPlan& scan, const char** at, const char* end, Batch* batch);
 
  private:
@@ -40,9 +41,9 @@ class RowDecoder {
   const SessionSettings& settings_;
   std::vector<Column> columns_;
   std::vector<Buffer> buffers_;
-  std::unique_ptr<const char*[]> values_;   // [column][kBlockRows]
-  std::unique_ptr<int32_t[]> lengths_;      // [column][kBlockRows]
-  Arena parsed_;  // text values of types that have a codec
+  std::unique_ptr<const char*[]> values_;  // [column][kBlockRows]
+  std::unique_ptr<int32_t[]> lengths_;     // [column][kBlockRows]
+  Arena parsed_;                           // text values of types that have a codec
 };
 
 }  // namespace sluice

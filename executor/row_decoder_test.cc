@@ -1,7 +1,6 @@
 #include "executor/row_decoder.h"
 
 #include <gtest/gtest.h>
-
 #include <random>
 
 #include "common/bytes.h"
@@ -23,7 +22,8 @@ class RowDecoderTest : public ::testing::Test {
     out->append(bytes, sizeof number);
   }
   // (int4 in binary, numeric in text, a type without codec in text); nullopt: NULL.
-  static std::string Row(std::optional<int32_t> i, std::optional<std::string> n, std::optional<std::string> p) {
+  static std::string Row(std::optional<int32_t> i, std::optional<std::string> n,
+                         std::optional<std::string> p) {
     std::string body;
     Integer(int16_t{3}, &body);
     std::string bytes;
@@ -68,13 +68,16 @@ TEST_F(RowDecoderTest, DecodesBinaryAndTextColumnsWithNulls) {
       ASSERT_EQ(Text(batch.columns[0], row), i % 5 == 0 ? "NULL" : std::to_string(i));
       ASSERT_EQ(Text(batch.columns[1], row), i % 7 == 0 ? "NULL" : std::to_string(i) + ".50");
       ASSERT_EQ(batch.columns[2].IsNull(row), i % 3 == 0);
-      if (i % 3 != 0) { ASSERT_EQ(batch.columns[2].At<std::string_view>(row), "(1,2)"); }
+      if (i % 3 != 0) {
+        ASSERT_EQ(batch.columns[2].At<std::string_view>(row), "(1,2)");
+      }
     }
   }
   EXPECT_EQ(i, 3000);
 }
 
-// Bytes from outside: whatever they are, it is rows or a QueryError, and nothing outside of them is read.
+// Bytes from outside: whatever they are, it is rows or a QueryError, and nothing outside of them is
+// read.
 TEST_F(RowDecoderTest, DamagedBytesAreAnErrorAndNeverReadBeyondTheirEnd) {
   std::mt19937 random(20261130);
   std::string good;

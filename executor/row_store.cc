@@ -15,8 +15,12 @@ std::vector<Oid> TypesOf(std::span<const OutputColumn> columns) {
 
 RowStore::RowStore(std::span<const OutputColumn> columns, int64_t memory_bytes_max,
                    std::string_view temp_directory)
-    : layout_(TypesOf(columns), 0), memory_bytes_max_(memory_bytes_max),
-      temp_directory_(temp_directory), output_(columns), pointers_(kBatchRows), tags_(kBatchRows) {}
+    : layout_(TypesOf(columns), 0),
+      memory_bytes_max_(memory_bytes_max),
+      temp_directory_(temp_directory),
+      output_(columns),
+      pointers_(kBatchRows),
+      tags_(kBatchRows) {}
 
 void RowStore::Append(const Batch& batch) {
   SLUICE_ASSERT(!reading_);
@@ -26,7 +30,8 @@ void RowStore::Append(const Batch& batch) {
   }
   layout_.Store(batch.columns, nullptr, batch.rows, &arena_, pointers_.data());
   if (file_ == nullptr) {
-    rows_.insert(rows_.end(), pointers_.begin(), pointers_.begin() + static_cast<ptrdiff_t>(batch.rows));
+    rows_.insert(rows_.end(), pointers_.begin(),
+                 pointers_.begin() + static_cast<ptrdiff_t>(batch.rows));
     auto used = arena_.allocated_bytes() + rows_.size() * sizeof(char*);
     if (static_cast<int64_t>(used) > memory_bytes_max_) Spill();
     return;

@@ -1,5 +1,5 @@
-// Rows kept for later, in their order: what Materialize, and a leader that must not stop taking workers'
-// results, put aside. In memory up to work_mem, from there on in a temporary file.
+// Rows kept for later, in their order: what Materialize, and a leader that must not stop taking
+// workers' results, put aside. In memory up to work_mem, from there on in a temporary file.
 #pragma once
 
 #include <memory>
@@ -37,9 +37,9 @@ class RowStore {
   int64_t memory_bytes_max_;
   std::string_view temp_directory_;
   Arena arena_;
-  std::vector<char*> rows_;          // in memory; empty once there is a file
+  std::vector<char*> rows_;  // in memory; empty once there is a file
   std::unique_ptr<SpillFile> file_;
-  uint64_t column_less_rows_ = 0;    // rows without columns are only counted
+  uint64_t column_less_rows_ = 0;  // rows without columns are only counted
   bool reading_ = false;
   size_t next_ = 0;
   BatchBuffer output_;

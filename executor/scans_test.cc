@@ -33,8 +33,10 @@ class ScansTest : public ExecutorTest {
       for (executor.Next(&batch); batch.rows > 0; executor.Next(&batch))
         for (size_t i = 0; i < batch.rows; i++) {
           std::string& text = rows.emplace_back();
-          if (batch.columns[0].IsNull(i)) text = "NULL";
-          else AppendText(batch.columns[0], i, *context_.settings, &text);
+          if (batch.columns[0].IsNull(i))
+            text = "NULL";
+          else
+            AppendText(batch.columns[0], i, *context_.settings, &text);
         }
     } catch (const QueryError& e) {
       if (error != nullptr) *error = SqlStateText(e.error.state) + " " + e.error.message;
@@ -45,8 +47,10 @@ class ScansTest : public ExecutorTest {
 };
 
 TEST_F(ScansTest, IntegerSeriesEndAtTheirStopAndAtTheTypesLimit) {
-  auto series = [&](const char* start, const char* stop, const char* step, std::string* error = nullptr) {
-    return Series(1066, kInt4Oid, {Constant(kInt4Oid, start), Constant(kInt4Oid, stop), Constant(kInt4Oid, step)},
+  auto series = [&](const char* start, const char* stop, const char* step,
+                    std::string* error = nullptr) {
+    return Series(1066, kInt4Oid,
+                  {Constant(kInt4Oid, start), Constant(kInt4Oid, stop), Constant(kInt4Oid, step)},
                   error);
   };
   EXPECT_EQ(series("1", "7", "3"), (Rows{"1", "4", "7"}));
@@ -60,23 +64,32 @@ TEST_F(ScansTest, IntegerSeriesEndAtTheirStopAndAtTheTypesLimit) {
 }
 
 TEST_F(ScansTest, NumericAndTimestampSeriesAddTheirStep) {
-  EXPECT_EQ(Series(3259, kNumericOid, {Constant(kNumericOid, "0.5"), Constant(kNumericOid, "2"), Constant(kNumericOid, "0.75")}),
+  EXPECT_EQ(Series(3259, kNumericOid,
+                   {Constant(kNumericOid, "0.5"), Constant(kNumericOid, "2"),
+                    Constant(kNumericOid, "0.75")}),
             (Rows{"0.5", "1.25", "2.00"}));
-  EXPECT_EQ(Series(938, kTimestampOid, {Constant(kTimestampOid, "2024-01-31 00:00:00"),
-                                        Constant(kTimestampOid, "2024-04-30 00:00:00"), Constant(kIntervalOid, "1 month")}),
-            (Rows{"2024-01-31 00:00:00", "2024-02-29 00:00:00", "2024-03-29 00:00:00", "2024-04-29 00:00:00"}));
+  EXPECT_EQ(
+      Series(938, kTimestampOid,
+             {Constant(kTimestampOid, "2024-01-31 00:00:00"),
+              Constant(kTimestampOid, "2024-04-30 00:00:00"), Constant(kIntervalOid, "1 month")}),
+      (Rows{"2024-01-31 00:00:00", "2024-02-29 00:00:00", "2024-03-29 00:00:00",
+            "2024-04-29 00:00:00"}));
   std::string error;
   Series(3260, kNumericOid, {Constant(kNumericOid, "NaN"), Constant(kNumericOid, "2")}, &error);
   EXPECT_EQ(error, "22023 start value cannot be NaN");
 }
 
 TEST_F(ScansTest, UnnestGivesTheElements) {
-  EXPECT_EQ(Series(2331, kTextOid, {Constant(kTextArrayOid, "{a,NULL,c d}")}), (Rows{"a", "NULL", "c d"}));
-  EXPECT_EQ(Series(2331, kInt4Oid, {Constant(kInt4ArrayOid, "{{1,2},{3,4}}")}), (Rows{"1", "2", "3", "4"}));
+  EXPECT_EQ(Series(2331, kTextOid, {Constant(kTextArrayOid, "{a,NULL,c d}")}),
+            (Rows{"a", "NULL", "c d"}));
+  EXPECT_EQ(Series(2331, kInt4Oid, {Constant(kInt4ArrayOid, "{{1,2},{3,4}}")}),
+            (Rows{"1", "2", "3", "4"}));
   EXPECT_EQ(Series(2331, kInt4Oid, {Constant(kInt4ArrayOid, "{}")}), Rows());
 }
 
-TEST_F(ScansTest, ValuesOfManyBatches) { EXPECT_EQ(Run(Values(0, 5000)).ids, Upto(5000)); }
+TEST_F(ScansTest, ValuesOfManyBatches) {
+  EXPECT_EQ(Run(Values(0, 5000)).ids, Upto(5000));
+}
 
 // Rows come back as they went in, in memory and through the file, as often as asked.
 TEST_F(ScansTest, ARowStoreKeepsRowsInOrderBeyondItsMemory) {
@@ -92,7 +105,9 @@ TEST_F(ScansTest, ARowStoreKeepsRowsInOrderBeyondItsMemory) {
       for (store.Next(&batch); batch.rows > 0; store.Next(&batch))
         for (size_t i = 0; i < batch.rows; i++, at++) {
           ASSERT_EQ(batch.columns[0].IsNull(i), at % 7 == 0);
-          if (at % 7 != 0) { ASSERT_EQ(batch.columns[0].At<int64_t>(i), at); }
+          if (at % 7 != 0) {
+            ASSERT_EQ(batch.columns[0].At<int64_t>(i), at);
+          }
           ASSERT_EQ(batch.columns[1].At<std::string_view>(i), FakeText(at));
         }
       EXPECT_EQ(at, 20'000);

@@ -11,8 +11,7 @@ constexpr uint32_t kChunks = 4;
 
 }  // namespace
 
-SideStream::SideStream(const Options& options, Arena* arena)
-    : group_(arena->New<StreamGroup>()) {
+SideStream::SideStream(const Options& options, Arena* arena) : group_(arena->New<StreamGroup>()) {
   group_->backend = my_proc_number;
   group_->streams = arena->NewArray<Stream>(1);
   stream_ = &group_->streams[0];
@@ -49,7 +48,8 @@ void SideStream::Finish(WaitEvent event) {
   while (Next(&slice, event)) ReleaseSlice(slice);
 }
 
-// Until the group is admitted (its chunks are promised) and one of them is free; or the statement fails.
+// Until the group is admitted (its chunks are promised) and one of them is free; or the statement
+// fails.
 void SideStream::AwaitRoom() {
   for (;;) {
     ResetLatch(&my_proc->latch);
@@ -85,6 +85,8 @@ void SideStream::Put(std::string_view bytes) {
   }
 }
 
-void SideStream::EndInput() { ChunkProducer(stream_->input).End(0); }
+void SideStream::EndInput() {
+  ChunkProducer(stream_->input).End(0);
+}
 
 }  // namespace sluice

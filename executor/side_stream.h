@@ -1,5 +1,5 @@
-// One remote statement apart from a plan's streams: what CompletionPlan runs, one after the other, on a
-// connection that it keeps.
+// One remote statement apart from a plan's streams: what CompletionPlan runs, one after the other,
+// on a connection that it keeps.
 #pragma once
 
 #include <optional>

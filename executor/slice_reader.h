@@ -18,7 +18,8 @@ class SliceReader {
   SliceReader(const SliceReader&) = delete;
   SliceReader& operator=(const SliceReader&) = delete;
 
-  // Takes over `slice`, of the output of `scan` (null: a batch that was made here); releases the one before.
+  // Takes over `slice`, of the output of `scan` (null: a batch that was made here); releases the
+  // one before.
   void Start(const Slice& slice, const ForeignScanPlan* scan);
   // The next rows of the slice; false if there are none left. Valid until the next call or Start.
   bool Next(Batch* batch);

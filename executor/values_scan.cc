@@ -8,7 +8,8 @@ namespace {
 
 // A constant needs no compiling, and a VALUES list is nearly always made of them.
 Column Evaluate(const Expr& expr, ExecutionState& state, Arena* arena) {
-  if (expr.kind == ExprKind::kConst) return MakeConstantColumn(expr.type, expr.value, expr.is_null, arena);
+  if (expr.kind == ExprKind::kConst)
+    return MakeConstantColumn(expr.type, expr.value, expr.is_null, arena);
   return EvaluateConstant(expr, state, arena);
 }
 

@@ -11,18 +11,20 @@ VirtualScan::VirtualScan(const VirtualScanPlan& plan, ExecutionState& state)
 void VirtualScan::ReadAll() {
   read_ = true;
   SLUICE_ASSERT(state_.context->scan_virtual != nullptr);  // the planner keeps it out of workers
-  state_.context->scan_virtual(
-      scan_.name, [this](std::span<const std::optional<std::string>> values) {
-        TextRow& row = rows_.emplace_back();
-        for (int column : scan_.columns) row.push_back(values[static_cast<size_t>(column)]);
-      });
+  state_.context->scan_virtual(scan_.name,
+                               [this](std::span<const std::optional<std::string>> values) {
+                                 TextRow& row = rows_.emplace_back();
+                                 for (int column : scan_.columns)
+                                   row.push_back(values[static_cast<size_t>(column)]);
+                               });
 }
 
 void VirtualScan::StoreValue(const std::optional<std::string>& text, size_t row, ColumnBuffer* to) {
   if (!text) {
     to->Nulls()[row] = 1;
   } else if (HasBinaryCodec(to->column.type)) {
-    std::string_view binary = ParseText(to->column.type, -1, *text, *state_.context->settings, &arena_);
+    std::string_view binary =
+        ParseText(to->column.type, -1, *text, *state_.context->settings, &arena_);
     DecodeBinaryValue(to->column.type, binary, &to->column, row);
   } else {
     to->column.Data<std::string_view>()[row] = *text;

@@ -1,5 +1,5 @@
-// VirtualScan: the rows of a view that the server itself answers (pg_stat_activity, sluice.…). The session
-// gives them as text.
+// VirtualScan: the rows of a view that the server itself answers (pg_stat_activity, sluice.…). The
+// session gives them as text.
 #pragma once
 
 #include <optional>

@@ -6,14 +6,23 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t Head(uint64_t counter, ChunkId chunk) { return counter << 32 | chunk; }
-constexpr ChunkId ChunkOf(uint64_t head) { return static_cast<ChunkId>(head); }
-constexpr uint64_t CounterOf(uint64_t head) { return head >> 32; }
+constexpr uint64_t Head(uint64_t counter, ChunkId chunk) {
+  return counter << 32 | chunk;
+}
+constexpr ChunkId ChunkOf(uint64_t head) {
+  return static_cast<ChunkId>(head);
+}
+constexpr uint64_t CounterOf(uint64_t head) {
+  return head >> 32;
+}
 
-// C2. A push stores with release, a pop loads with acquire: the popper sees `next_free` as the pusher wrote
-// it. A popper may read `next_free` of a chunk that another has just popped; it then reads a stale number,
-// and its compare-and-swap fails because the counter has moved. That is why the read is atomic, relaxed.
-std::atomic_ref<ChunkId> NextFree(ChunkHeader& header) { return std::atomic_ref(header.next_free); }
+// C2. A push stores with release, a pop loads with acquire: the popper sees `next_free` as the
+// pusher wrote it. A popper may read `next_free` of a chunk that another has just popped; it then
+// reads a stale number, and its compare-and-swap fails because the counter has moved. That is why
+// the read is atomic, relaxed.
+std::atomic_ref<ChunkId> NextFree(ChunkHeader& header) {
+  return std::atomic_ref(header.next_free);
+}
 
 ChunkId Pop(ChunkPool* pool) {
   uint64_t head = pool->free_head.load(std::memory_order_acquire);
@@ -59,14 +68,14 @@ void InitChunkPool(ChunkPool* pool) {
   pool->in_use_max.store(0, std::memory_order_relaxed);
 }
 
-// C3. Acquire pairs with Unreserve's release: who gets a promise sees the chunks behind it on the list.
+// C3. Acquire pairs with Unreserve's release: who gets a promise sees the chunks behind it on the
+// list.
 bool TryReserve(ChunkPool* pool, uint32_t chunks) {
   int64_t unreserved = pool->unreserved.load(std::memory_order_relaxed);
   do {
     if (unreserved < int64_t{chunks}) return false;
-  } while (!pool->unreserved.compare_exchange_weak(unreserved, unreserved - chunks,
-                                                   std::memory_order_acquire,
-                                                   std::memory_order_relaxed));
+  } while (!pool->unreserved.compare_exchange_weak(
+      unreserved, unreserved - chunks, std::memory_order_acquire, std::memory_order_relaxed));
   return true;
 }
 
@@ -86,7 +95,8 @@ ChunkId AcquireChunk(ChunkPool* pool, Stream* owner) {
 
   uint32_t in_use = pool->in_use.fetch_add(1, std::memory_order_relaxed) + 1;
   uint32_t max = pool->in_use_max.load(std::memory_order_relaxed);
-  while (max < in_use && !pool->in_use_max.compare_exchange_weak(max, in_use, std::memory_order_relaxed)) {
+  while (max < in_use &&
+         !pool->in_use_max.compare_exchange_weak(max, in_use, std::memory_order_relaxed)) {
   }
   return chunk;
 }

@@ -1,9 +1,8 @@
 #include "shm/latch.h"
 
+#include <cerrno>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "common/assert.h"
 #include "shm/process_table.h"
@@ -17,8 +16,8 @@ void ShowWait(WaitEvent event) {
   if (my_proc != nullptr) my_proc->wait_event.store(event, std::memory_order_relaxed);
 }
 
-// What poll reported. A wake-up by an eventfd that was written for an earlier set counts as one by the
-// latch: the callers' loops look for work and come back.
+// What poll reported. A wake-up by an eventfd that was written for an earlier set counts as one by
+// the latch: the callers' loops look for work and come back.
 Woken Report(Latch* latch, const pollfd& event, std::span<const pollfd> fds) {
   if (latch->is_set.load(std::memory_order_seq_cst) != 0) return Woken::kLatch;
   for (const pollfd& fd : fds)
@@ -40,7 +39,8 @@ void DestroyLatch(Latch* latch) {
 }
 
 void SetLatch(Latch* latch) {
-  // The exchange publishes (release part) whatever the caller did before it to the owner's ResetLatch.
+  // The exchange publishes (release part) whatever the caller did before it to the owner's
+  // ResetLatch.
   if (latch->is_set.exchange(1, std::memory_order_seq_cst) != 0) return;  // the first setter wakes
   if (latch->sleeping.load(std::memory_order_seq_cst) == 0) return;
   int saved_errno = errno;  // may be called in a signal handler
@@ -48,13 +48,14 @@ void SetLatch(Latch* latch) {
   ssize_t written;
   do {
     written = write(latch->event_fd, &one, sizeof one);
-  } while (written < 0 && errno == EINTR);  // EAGAIN: the counter is full, so it is readable already
+  } while (written < 0 &&
+           errno == EINTR);  // EAGAIN: the counter is full, so it is readable already
   errno = saved_errno;
 }
 
 void ResetLatch(Latch* latch) {
-  // An exchange, not a store: it reads from the last SetLatch, so what that setter did is visible to the
-  // caller's look for work.
+  // An exchange, not a store: it reads from the last SetLatch, so what that setter did is visible
+  // to the caller's look for work.
   latch->is_set.exchange(0, std::memory_order_seq_cst);
 }
 

@@ -56,7 +56,8 @@ TEST_F(LatchTest, ASignalHandlersSetWakesAndASignalAloneDoesNot) {
   EXPECT_EQ(ExitCode(child), 0);
 }
 
-// Two processes hand a number back and forth; one lost wake-up and the test hangs into its time-out.
+// Two processes hand a number back and forth; one lost wake-up and the test hangs into its
+// time-out.
 TEST_F(LatchTest, NoWakeUpIsLostInAnyOfManyHandOvers) {
   constexpr uint32_t kRounds = 20'000;
   auto* turn = new (AllocateExtents(1)) std::atomic<uint32_t>(0);
@@ -65,7 +66,8 @@ TEST_F(LatchTest, NoWakeUpIsLostInAnyOfManyHandOvers) {
       for (;;) {
         ResetLatch(&my_proc->latch);
         if (turn->load() == i) break;
-        if (WaitLatch(&my_proc->latch, {}, 20'000, WaitEvent::kPgSleep) == Woken::kTimeout) return 1;
+        if (WaitLatch(&my_proc->latch, {}, 20'000, WaitEvent::kPgSleep) == Woken::kTimeout)
+          return 1;
       }
       turn->store(i + 1);
       SetLatch(&Slot(peer).latch);

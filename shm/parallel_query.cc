@@ -34,7 +34,9 @@ uint32_t LaunchWorkers(ParallelQuery* query, uint32_t wanted) {
   return launched;
 }
 
-ParallelQuery* TakeAssignment() { return my_proc->assignment.load(std::memory_order_acquire); }
+ParallelQuery* TakeAssignment() {
+  return my_proc->assignment.load(std::memory_order_acquire);
+}
 
 void FinishAssignment(ParallelQuery* query) {
   ProcNumber leader = query->leader;  // `query` is gone after the decrement

@@ -17,8 +17,9 @@ int client_socket = -1;
 
 const char* NameOf(ProcessKind kind) {
   switch (kind) {
-#define X(enumerator, name) \
-  case ProcessKind::enumerator: return name;
+#define X(enumerator, name)     \
+  case ProcessKind::enumerator: \
+    return name;
     SLUICE_PROCESS_KINDS(X)
 #undef X
   }
@@ -58,10 +59,10 @@ void PrepareSlot(ProcSlot* slot, ProcessKind kind) {
   slot->kind.store(kind, std::memory_order_release);
 }
 
-// P4, a seqlock. The writer makes the version odd, writes, makes it even again; a reader that saw the same
-// even version before and after its copy has a whole row. Writer: the RMWs order the plain stores between
-// them. Reader: the acquire load and the acq_rel RMW (of nothing) do the same for its loads; an RMW rather
-// than a fence, which thread sanitizer does not know.
+// P4, a seqlock. The writer makes the version odd, writes, makes it even again; a reader that saw
+// the same even version before and after its copy has a whole row. Writer: the RMWs order the plain
+// stores between them. Reader: the acquire load and the acq_rel RMW (of nothing) do the same for
+// its loads; an RMW rather than a fence, which thread sanitizer does not know.
 void BeginActivityWrite() {
   uint32_t before = my_proc->activity_version.fetch_add(1, std::memory_order_acq_rel);
   SLUICE_ASSERT(before % 2 == 0);
@@ -159,7 +160,8 @@ thread_local void* before_wait_self = nullptr;
 
 }  // namespace
 
-BeforeWait::BeforeWait(Fn fn, void* self) : outer_fn_(before_wait_fn), outer_self_(before_wait_self) {
+BeforeWait::BeforeWait(Fn fn, void* self)
+    : outer_fn_(before_wait_fn), outer_self_(before_wait_self) {
   before_wait_fn = fn;
   before_wait_self = self;
 }

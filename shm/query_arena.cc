@@ -1,9 +1,8 @@
 #include "shm/query_arena.h"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <sched.h>
-
-#include <cerrno>
 
 #include "common/assert.h"
 #include "common/error.h"
@@ -24,9 +23,15 @@ class ExtentLock {
   ExtentMap* map_;
 };
 
-bool TestBit(const uint64_t* bits, uint32_t at) { return bits[at / 64] >> (at % 64) & 1; }
-void SetBit(uint64_t* bits, uint32_t at) { bits[at / 64] |= uint64_t{1} << (at % 64); }
-void ClearBit(uint64_t* bits, uint32_t at) { bits[at / 64] &= ~(uint64_t{1} << (at % 64)); }
+bool TestBit(const uint64_t* bits, uint32_t at) {
+  return bits[at / 64] >> (at % 64) & 1;
+}
+void SetBit(uint64_t* bits, uint32_t at) {
+  bits[at / 64] |= uint64_t{1} << (at % 64);
+}
+void ClearBit(uint64_t* bits, uint32_t at) {
+  bits[at / 64] &= ~(uint64_t{1} << (at % 64));
+}
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
@@ -82,8 +87,9 @@ uint32_t ExtentsFor(size_t size_bytes) {
 }
 
 [[noreturn]] void OutOfMemory(size_t size_bytes) {
-  throw QueryError(MakeError(sqlstate::kOutOfMemory, "out of shared memory")
-                       .Detail(fmt::format("Failed on request of size {} in the query arena.", size_bytes)));
+  throw QueryError(
+      MakeError(sqlstate::kOutOfMemory, "out of shared memory")
+          .Detail(fmt::format("Failed on request of size {} in the query arena.", size_bytes)));
 }
 
 }  // namespace
@@ -97,7 +103,8 @@ char* AllocateExtents(size_t size_bytes) {
   if (at == kNone) OutOfMemory(size_bytes);
   char* data = map->base + size_t{at} * kExtentBytes;
   map->used_bytes.fetch_add(size_t{count} * kExtentBytes, std::memory_order_relaxed);
-  // The memory is taken here, where its lack is an error, and not at the first touch, where it is a SIGBUS.
+  // The memory is taken here, where its lack is an error, and not at the first touch, where it is a
+  // SIGBUS.
   if (!warm && !BackSharedMemory(data, size_t{count} * kExtentBytes)) {
     FreeExtents(data, size_bytes);
     OutOfMemory(size_bytes);
@@ -138,7 +145,9 @@ BlockSource::Block SharedBlocks::Acquire(size_t size_bytes_min) {
   return {AllocateExtents(size), size};
 }
 
-void SharedBlocks::Release(Block block) { FreeExtents(block.data, block.size_bytes); }
+void SharedBlocks::Release(Block block) {
+  FreeExtents(block.data, block.size_bytes);
+}
 
 BlockSource::Block SharedListBlocks::Acquire(size_t size_bytes_min) {
   size_t size = ExtentsFor(size_bytes_min + sizeof(SharedExtentList::Node)) * kExtentBytes;

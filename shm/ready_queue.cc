@@ -1,8 +1,7 @@
 #include "shm/ready_queue.h"
 
-#include <sched.h>
-
 #include <bit>
+#include <sched.h>
 
 #include "common/assert.h"
 #include "shm/shared_memory.h"
@@ -10,13 +9,13 @@
 namespace sluice {
 namespace {
 
-// How a sleeper is never forgotten. A consumer that finds nothing sets its bit in `waiting` (Q3), looks
-// again, and only then sleeps; a producer publishes its cell (Q1), then looks at `waiting`. All four are
-// seq_cst, so in their one order either the producer's look comes after the consumer's bit (and wakes it),
-// or the consumer's second look comes after the producer's cell (and finds it).
+// How a sleeper is never forgotten. A consumer that finds nothing sets its bit in `waiting` (Q3),
+// looks again, and only then sleeps; a producer publishes its cell (Q1), then looks at `waiting`.
+// All four are seq_cst, so in their one order either the producer's look comes after the consumer's
+// bit (and wakes it), or the consumer's second look comes after the producer's cell (and finds it).
 //
-// A wake-up that its target does not need (it found a slice by itself) is handed on, see CancelWait and
-// TryClaim; so while slices are ready and participants sleep, someone has been woken for each.
+// A wake-up that its target does not need (it found a slice by itself) is handed on, see CancelWait
+// and TryClaim; so while slices are ready and participants sleep, someone has been woken for each.
 
 bool NextIsReady(const ReadyQueue* queue) {
   uint64_t at = queue->pop_at.load(std::memory_order_seq_cst);
@@ -70,8 +69,7 @@ ReadyQueue* MakeReadyQueue(Arena* arena, uint32_t slices_max, uint32_t streams) 
   auto* queue = new (arena->Allocate(sizeof(ReadyQueue), alignof(ReadyQueue))) ReadyQueue{};
   queue->mask = size - 1;
   queue->cells = arena->NewArray<ReadyQueue::Cell>(size).data();
-  for (uint64_t i = 0; i < size; i++)
-    queue->cells[i].sequence.store(i, std::memory_order_relaxed);
+  for (uint64_t i = 0; i < size; i++) queue->cells[i].sequence.store(i, std::memory_order_relaxed);
   queue->open_streams.store(streams, std::memory_order_relaxed);
   for (auto& participant : queue->participants)
     participant.store(kNoProc, std::memory_order_relaxed);
@@ -82,11 +80,13 @@ void ChunkProducer::Push(const Slice& slice) {
   uint64_t at = queue_->push_at.load(std::memory_order_relaxed);
   for (;;) {
     ReadyQueue::Cell& cell = queue_->cells[at & queue_->mask];
-    uint64_t sequence = cell.sequence.load(std::memory_order_acquire);  // Q1: the cell's last reader is done
+    uint64_t sequence =
+        cell.sequence.load(std::memory_order_acquire);  // Q1: the cell's last reader is done
     auto ahead = static_cast<int64_t>(sequence - at);
     if (ahead < 0) {
-      // The ring has room for all that the quotas allow, so it is not full (that would be a producer's
-      // bug); a consumer that took this cell a round ago was preempted while copying the slice out.
+      // The ring has room for all that the quotas allow, so it is not full (that would be a
+      // producer's bug); a consumer that took this cell a round ago was preempted while copying the
+      // slice out.
       SLUICE_ASSERT(at - queue_->pop_at.load(std::memory_order_acquire) <= queue_->mask);
       sched_yield();
       at = queue_->push_at.load(std::memory_order_relaxed);

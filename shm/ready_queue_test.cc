@@ -67,7 +67,7 @@ TEST_F(ReadyQueueTest, AWakeUpThatIsNotNeededIsHandedOn) {
   }
   ChunkProducer(queue).Push(Number(0, 1));  // takes participant 0's bit
   EXPECT_EQ(Slot(Backend(1)).latch.is_set.load(), 0u);
-  ChunkConsumer(queue, 0).CancelWait();     // which goes away instead
+  ChunkConsumer(queue, 0).CancelWait();  // which goes away instead
   EXPECT_EQ(Slot(Backend(1)).latch.is_set.load(), 1u);
 }
 
@@ -85,8 +85,8 @@ TEST_F(ReadyQueueTest, AnAbandonedQueueIsDoneForConsumersAndCanBeDrained) {
   EXPECT_EQ(shared_memory->chunks.in_use.load(), 0u);
 }
 
-// Producers push numbers, bounded as quotas bound them; consumers add them up, sleeping when there is
-// nothing. A lost wake-up hangs, a lost or doubled slice spoils the sum.
+// Producers push numbers, bounded as quotas bound them; consumers add them up, sleeping when there
+// is nothing. A lost wake-up hangs, a lost or doubled slice spoils the sum.
 struct Traffic {
   std::atomic<uint64_t> sum, count, ends;
   std::atomic<int64_t> credits[8];
@@ -171,9 +171,8 @@ TEST_P(ReadyQueueTrafficTest, ProcessesLoseNothing) {
     children.push_back(Fork(Backend(i), ProcessKind::kParallelWorker,
                             [&] { return Consume(queue_, traffic_, i); }));
   for (int i = 0; i < producers; i++)
-    children.push_back(Fork(Backend(8 + i), ProcessKind::kIoWorker, [&] {
-      return Produce(queue_, traffic_, static_cast<uint16_t>(i));
-    }));
+    children.push_back(Fork(Backend(8 + i), ProcessKind::kIoWorker,
+                            [&] { return Produce(queue_, traffic_, static_cast<uint16_t>(i)); }));
   for (pid_t child : children) EXPECT_EQ(ExitCode(child), 0);
   CheckTraffic(*traffic_, producers);
 }

@@ -1,11 +1,10 @@
 #include "shm/shared_memory.h"
 
+#include <bit>
+#include <cerrno>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <bit>
-#include <cerrno>
 
 #include "common/assert.h"
 #include "common/fd.h"
@@ -95,7 +94,8 @@ void InitMemory(SharedMemory* memory, char* base, const Layout& layout,
   map->used = reinterpret_cast<uint64_t*>(base + layout.extents_used);
   map->warm = reinterpret_cast<uint64_t*>(base + layout.extents_warm);
   // Beyond the last extent there is nothing to find.
-  for (uint32_t i = layout.extent_count; i % 64 != 0; i++) map->used[i / 64] |= uint64_t{1} << (i % 64);
+  for (uint32_t i = layout.extent_count; i % 64 != 0; i++)
+    map->used[i / 64] |= uint64_t{1} << (i % 64);
 }
 
 Error MemoryError(const char* what, size_t size_bytes) {
@@ -117,8 +117,8 @@ Status CreateSharedMemory(const SharedMemoryConfig& config) {
   if (!fd.valid()) return MemoryError("memfd_create", layout.total);
   if (ftruncate(fd.get(), static_cast<off_t>(layout.total)) != 0)
     return MemoryError("ftruncate", layout.total);
-  void* mapped = mmap(nullptr, layout.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                      fd.get(), 0);
+  void* mapped =
+      mmap(nullptr, layout.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (mapped == MAP_FAILED) return MemoryError("mmap", layout.total);
   // All but the sparse part gets its memory now: its lack must not show as a SIGBUS later.
   int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(layout.extents));
@@ -160,7 +160,9 @@ void DestroySharedMemory() {
 
 namespace {
 
-off_t OffsetOf(const char* data) { return data - reinterpret_cast<char*>(shared_memory); }
+off_t OffsetOf(const char* data) {
+  return data - reinterpret_cast<char*>(shared_memory);
+}
 
 }  // namespace
 

@@ -12,7 +12,8 @@ bool TryPut(RequestRing* ring, const Request& request) {
   uint64_t at = ring->push_at.load(std::memory_order_relaxed);
   for (;;) {
     RequestRing::Cell& cell = ring->cells[at & ring->mask];
-    uint64_t sequence = cell.sequence.load(std::memory_order_acquire);  // R1: the io worker is done with it
+    uint64_t sequence =
+        cell.sequence.load(std::memory_order_acquire);  // R1: the io worker is done with it
     auto ahead = static_cast<int64_t>(sequence - at);
     if (ahead < 0) return false;
     if (ahead > 0) {
@@ -21,14 +22,18 @@ bool TryPut(RequestRing* ring, const Request& request) {
     }
     if (!ring->push_at.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) continue;
     cell.request = request;
-    cell.sequence.store(at + 1, std::memory_order_release);  // R1: publishes the request and all behind it
+    cell.sequence.store(at + 1,
+                        std::memory_order_release);  // R1: publishes the request and all behind it
     return true;
   }
 }
 
-void WakeIoWorker() { SetLatch(&shared_memory->processes.slots[kIoWorkerProc].latch); }
+void WakeIoWorker() {
+  SetLatch(&shared_memory->processes.slots[kIoWorkerProc].latch);
+}
 
-// Releases what is in every queue of the group; queues that several streams share are visited more often.
+// Releases what is in every queue of the group; queues that several streams share are visited more
+// often.
 void DrainGroup(StreamGroup* group) {
   for (Stream& stream : group->streams) {
     if (stream.output != nullptr) DrainQueue(stream.output);
@@ -47,7 +52,8 @@ bool TryReserveGroup(StreamGroup* group) {
 }
 
 void SubmitRequest(const Request& request) {
-  // A full ring means that the io worker has thousands of requests before it: it is awake and will get on.
+  // A full ring means that the io worker has thousands of requests before it: it is awake and will
+  // get on.
   while (!TryPut(&shared_memory->requests, request)) {
     WakeIoWorker();
     timespec pause{0, 200'000};
@@ -75,7 +81,8 @@ void OpenStreams(StreamGroup* group) {
     SLUICE_ASSERT(stream.group == group && stream.index == i && stream.chunk_quota >= 2);
     stream.submitted_us.store(now, std::memory_order_relaxed);
   }
-  group->state.store(GroupState::kSubmitted, std::memory_order_relaxed);  // the request publishes it
+  group->state.store(GroupState::kSubmitted,
+                     std::memory_order_relaxed);  // the request publishes it
   SubmitRequest({RequestKind::kOpen, group, 0, 0});
 }
 
