@@ -48,14 +48,18 @@ void HashJoin::NextBatch(Batch* batch) {
 }
 
 bool HashJoin::NextOuter(Batch* input) {
-  if (outer_file_ == nullptr) {
-    if (inner_spilled_) return false;
+  if (!inner_spilled_) {
     outer_->Next(input);
     return input->rows > 0;
   }
   char* rows[kBatchRows];
   uint64_t tags[kBatchRows];
-  size_t count = outer_file_->Read(kBatchRows, rows, tags);
+  size_t count = 0;
+  while (!outer_files_.empty()) {
+    count = outer_files_.back()->Read(kBatchRows, rows, tags);
+    if (count > 0) break;
+    outer_files_.pop_back();
+  }
   if (count == 0) return false;
   for (size_t c = 0; c < outer_rows_->size(); c++) {
     outer_layout_->Load(rows, count, c, &(*outer_rows_)[c]);

@@ -29,7 +29,7 @@ class HashJoin : public Node {
  private:
   enum class Phase { kBuild, kOuter, kStep, kUnmatchedOuter, kUnmatchedInner, kPartition, kDone };
   struct Partition {
-    std::unique_ptr<SpillFile> inner, outer;
+    std::vector<std::unique_ptr<SpillFile>> inner, outer;
     int level;
   };
   using Expressions = std::vector<std::unique_ptr<CompiledExpression>>;
@@ -39,13 +39,21 @@ class HashJoin : public Node {
   // Build.
   void Build();
   void BuildShared();
+  void InsertShared(SharedBuild* build);
+  void PartitionShared(SharedBuild* build, bool built);
+  bool ClaimSharedPartition();    // false: none is left
+  std::string SharedPath(uint32_t participant, size_t side) const;
   void AddInner(const Batch& input);
-  void SpillInner();
+  void SpillInner(std::unique_ptr<SpillPartitions> partitions);
+  void SpillInnerShared();
   void MakeBuckets();
   bool BuildPartition();          // false: there is none left
+  bool LoadPartition(Partition* partition);
   void SplitPartition(Partition* partition);
   void PartitionOuter();          // all of the outer side, after an inner side that was spilled
+  void SpillOuter(SpillPartitions* outer);
   void AddPartitions(SpillPartitions* inner, SpillPartitions* outer, int level);
+  void AddPartition(Partition partition);
   size_t memory_bytes() const;
   size_t work_mem_bytes() const;
   void NoteMemory();
@@ -100,7 +108,8 @@ class HashJoin : public Node {
   std::unique_ptr<SpillPartitions> spilling_inner_;
   bool inner_spilled_ = false;          // the outer child has been read to its end, into partitions
   std::vector<Partition> partitions_;
-  std::unique_ptr<SpillFile> outer_file_;  // read instead of the outer child
+  std::vector<std::unique_ptr<SpillFile>> outer_files_;  // read instead of the outer child
+  bool shared_spilled_ = false;
   std::unique_ptr<BatchBuffer> outer_rows_;
 
   // The outer batch in work.

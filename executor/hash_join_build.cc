@@ -1,4 +1,4 @@
-// The build side: columns, reading, spilling, partitions, and the table built together.
+// The build side: columns, reading, spilling, partitions. The table built together: hash_join_parallel.cc.
 #include "common/error.h"
 #include "executor/child.h"
 #include "executor/hash_join.h"
@@ -73,8 +73,6 @@ HashJoin::HashJoin(const HashJoinPlan& plan, ExecutionState& state, std::unique_
   }
 }
 
-HashJoin::~HashJoin() = default;
-
 // Keys that are plain columns of the inner side are stored once and serve as both.
 void HashJoin::PlanColumns() {
   std::span<const OutputColumn> inner = join_plan_.children[1]->output;
@@ -116,7 +114,9 @@ void HashJoin::Build() {
       inner_->Next(&input);
       if (input.rows == 0) break;
       AddInner(input);
-      if (spilling_inner_ == nullptr && memory_bytes() > work_mem_bytes()) SpillInner();
+      if (spilling_inner_ == nullptr && memory_bytes() > work_mem_bytes()) {
+        SpillInner(std::make_unique<SpillPartitions>(layout_.get(), state_.context->temp_directory, 0));
+      }
     }
     if (spilling_inner_ == nullptr) MakeBuckets();
   }
@@ -124,43 +124,14 @@ void HashJoin::Build() {
   nothing |= inner_rows_ == 0 && !keeps_outer();
   if (nothing) {
     phase_ = Phase::kDone;
-  } else if (spilling_inner_ != nullptr) {
-    PartitionOuter();
+  } else if (spilling_inner_ != nullptr || shared_spilled_) {
+    inner_spilled_ = true;
+    outer_rows_ = std::make_unique<BatchBuffer>(join_plan_.children[0]->output);
+    if (!shared_spilled_) PartitionOuter();
     phase_ = Phase::kPartition;
   } else {
     phase_ = Phase::kOuter;
   }
-}
-
-void HashJoin::BuildShared() {
-  SharedBuild build(shared_, state_.participant);
-  if (build.Attach()) {
-    Batch input;
-    for (inner_->Next(&input); input.rows > 0; inner_->Next(&input)) {
-      CheckForInterrupts();
-      AddInner(input);
-    }
-    if (build.Arrive(rows_->rows().size(), inner_rows_, inner_null_key_)) {
-      size_t count = JoinBuckets::CountFor(shared_->row_count);
-      auto* buckets = reinterpret_cast<uint64_t*>(
-          shared_blocks_->Acquire(count * sizeof(uint64_t)).data);
-      std::memset(buckets, 0, count * sizeof(uint64_t));
-      build.PublishBuckets(buckets, count);
-    }
-    JoinBuckets buckets(shared_->buckets, shared_->bucket_count);
-    std::span<char* const> rows = rows_->rows();
-    constexpr size_t kAhead = 16;
-    for (size_t i = 0; i < rows.size(); i++) {
-      if (i + kAhead < rows.size()) buckets.Prefetch(HeaderOf(rows[i + kAhead])->hash);
-      buckets.InsertShared(rows[i]);
-    }
-    build.FinishInserting();
-  }
-  build.WaitForProbing();
-  buckets_ = JoinBuckets(shared_->buckets, shared_->bucket_count);
-  inner_rows_ = shared_->inner_rows;
-  inner_null_key_ = shared_->inner_null_key != 0;
-  Statistics().memory_bytes_max = std::max<uint64_t>(Statistics().memory_bytes_max, memory_bytes());
 }
 
 // Stores the rows of a batch, or spills them if that has begun. Rows with a NULL key match nothing: only
@@ -208,9 +179,10 @@ size_t HashJoin::SelectNonNullKeys(std::span<const Column> keys, size_t rows, ui
   return count;
 }
 
-void HashJoin::SpillInner() {
+// From memory, and from now on, into `partitions`.
+void HashJoin::SpillInner(std::unique_ptr<SpillPartitions> partitions) {
   NoteMemory();
-  spilling_inner_ = std::make_unique<SpillPartitions>(layout_.get(), state_.context->temp_directory, 0);
+  spilling_inner_ = std::move(partitions);
   for (char* row : rows_->rows()) spilling_inner_->Append(row, HeaderOf(row)->hash);
   rows_->Clear();
 }
@@ -230,18 +202,21 @@ void HashJoin::MakeBuckets() {
 }
 
 void HashJoin::PartitionOuter() {
-  inner_spilled_ = true;
-  outer_rows_ = std::make_unique<BatchBuffer>(join_plan_.children[0]->output);
   SpillPartitions outer(outer_layout_.get(), state_.context->temp_directory, 0);
+  SpillOuter(&outer);
+  AddPartitions(spilling_inner_.get(), &outer, 1);
+  spilling_inner_ = nullptr;
+}
+
+// All that the outer child still gives.
+void HashJoin::SpillOuter(SpillPartitions* outer) {
   for (;;) {
     CheckForInterrupts();
     outer_->Next(&outer_batch_);
     if (outer_batch_.rows == 0) break;
     HashOuter();
-    outer.Append(outer_batch_.columns, nullptr, outer_batch_.rows, hashes_);
+    outer->Append(outer_batch_.columns, nullptr, outer_batch_.rows, hashes_);
   }
-  AddPartitions(spilling_inner_.get(), &outer, 1);
-  spilling_inner_ = nullptr;
 }
 
 void HashJoin::AddPartitions(SpillPartitions* inner, SpillPartitions* outer, int level) {
@@ -249,59 +224,76 @@ void HashJoin::AddPartitions(SpillPartitions* inner, SpillPartitions* outer, int
   auto inner_files = inner->TakeFiles();
   auto outer_files = outer->TakeFiles();
   for (size_t i = 0; i < inner_files.size(); i++) {
-    bool inner_empty = inner_files[i]->row_count() == 0, outer_empty = outer_files[i]->row_count() == 0;
-    if (inner_empty && (outer_empty || !keeps_outer())) continue;
-    if (outer_empty && !keeps_inner()) continue;
-    partitions_.push_back({std::move(inner_files[i]), std::move(outer_files[i]), level});
+    Partition partition{{}, {}, level};
+    if (inner_files[i]->row_count() > 0) partition.inner.push_back(std::move(inner_files[i]));
+    if (outer_files[i]->row_count() > 0) partition.outer.push_back(std::move(outer_files[i]));
+    AddPartition(std::move(partition));
   }
 }
 
+void HashJoin::AddPartition(Partition partition) {
+  bool inner_empty = partition.inner.empty(), outer_empty = partition.outer.empty();
+  if (inner_empty && (outer_empty || !keeps_outer())) return;
+  if (outer_empty && !keeps_inner()) return;
+  partitions_.push_back(std::move(partition));
+}
+
 bool HashJoin::BuildPartition() {
-  outer_file_ = nullptr;
-  while (!partitions_.empty()) {
+  outer_files_.clear();
+  while (!partitions_.empty() || (shared_spilled_ && ClaimSharedPartition())) {
+    if (partitions_.empty()) continue;  // the one claimed has nothing to join
     Partition partition = std::move(partitions_.back());
     partitions_.pop_back();
     rows_->Clear();
-    partition.inner->StartReading();
-    char* rows[kBatchRows];
-    uint64_t tags[kBatchRows];
-    bool fits = true;
-    while (size_t count = partition.inner->Read(kBatchRows, rows, tags)) {
-      CheckForInterrupts();
-      for (size_t i = 0; i < count; i++) rows_->AddStored(rows[i], tags[i]);
-      fits = memory_bytes() <= work_mem_bytes() || partition.level >= SpillPartitions::kLevelsMax;
-      if (!fits) break;
-    }
-    if (!fits) {
+    if (!LoadPartition(&partition)) {
       SplitPartition(&partition);
       continue;
     }
     MakeBuckets();
-    outer_file_ = std::move(partition.outer);
-    outer_file_->StartReading();
+    outer_files_ = std::move(partition.outer);
+    for (auto& file : outer_files_) file->StartReading();
     return true;
   }
   return false;
 }
 
+// False: it does not fit into work_mem, and can be split further.
+bool HashJoin::LoadPartition(Partition* partition) {
+  char* rows[kBatchRows];
+  uint64_t tags[kBatchRows];
+  for (auto& file : partition->inner) {
+    file->StartReading();
+    while (size_t count = file->Read(kBatchRows, rows, tags)) {
+      CheckForInterrupts();
+      for (size_t i = 0; i < count; i++) rows_->AddStored(rows[i], tags[i]);
+      if (memory_bytes() > work_mem_bytes() && partition->level < SpillPartitions::kLevelsMax) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 // A partition that is too large itself: by the next bits of the hash.
 void HashJoin::SplitPartition(Partition* partition) {
   rows_->Clear();
+  auto split = [&](std::vector<std::unique_ptr<SpillFile>>* files, SpillPartitions* into) {
+    char* rows[kBatchRows];
+    uint64_t tags[kBatchRows];
+    for (auto& file : *files) {
+      file->StartReading();
+      while (size_t count = file->Read(kBatchRows, rows, tags)) {
+        CheckForInterrupts();
+        for (size_t i = 0; i < count; i++) into->Append(rows[i], tags[i]);
+      }
+      file = nullptr;
+    }
+  };
   std::string_view directory = state_.context->temp_directory;
   SpillPartitions inner(layout_.get(), directory, partition->level);
   SpillPartitions outer(outer_layout_.get(), directory, partition->level);
-  char* rows[kBatchRows];
-  uint64_t tags[kBatchRows];
-  partition->inner->StartReading();
-  while (size_t count = partition->inner->Read(kBatchRows, rows, tags)) {
-    CheckForInterrupts();
-    for (size_t i = 0; i < count; i++) inner.Append(rows[i], tags[i]);
-  }
-  partition->outer->StartReading();
-  while (size_t count = partition->outer->Read(kBatchRows, rows, tags)) {
-    CheckForInterrupts();
-    for (size_t i = 0; i < count; i++) outer.Append(rows[i], tags[i]);
-  }
+  split(&partition->inner, &inner);
+  split(&partition->outer, &outer);
   AddPartitions(&inner, &outer, partition->level + 1);
 }
 
@@ -325,7 +317,7 @@ void HashJoin::Rescan() {
   buckets_ = {};
   spilling_inner_ = nullptr;
   partitions_.clear();
-  outer_file_ = nullptr;
+  outer_files_.clear();
   inner_spilled_ = false;
   inner_rows_ = 0;
   inner_null_key_ = false;

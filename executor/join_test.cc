@@ -170,21 +170,21 @@ TEST_F(JoinTest, SpillingGivesTheSame) {
   uint64_t seed = testing::RandomSeed();
   SCOPED_TRACE("SLUICE_TEST_SEED=" + std::to_string(seed));
   testing::Random random(seed);
-  Rows outer = Table(&random, 20000, 5000, "outer row ");
-  Rows inner = Table(&random, 20000, 5000, "inner row ");
+  Rows outer = Table(&random, 6000, 2000, "outer row ");
+  Rows inner = Table(&random, 6000, 2000, "inner row ");
   for (JoinType type : kTypes) {
     for (bool smaller : {false, true}) {
       h.context.work_mem_bytes = 64 << 20;
       Rows expected = Hash(type, outer, inner, smaller);
       EXPECT_EQ(spilled_, 0u);
-      h.context.work_mem_bytes = 100 << 10;
+      h.context.work_mem_bytes = 64 << 10;
       EXPECT_TRUE(Hash(type, outer, inner, smaller) == expected) << static_cast<int>(type);
       EXPECT_GT(spilled_, 0u);
     }
   }
   // One key for all: partitions never get smaller, but it ends, and right.
-  Rows alike(3000, {"1", "1", "a row that takes some memory, so that it spills"});
-  EXPECT_EQ(Hash(JoinType::kSemi, alike, alike, false).size(), 3000u);
+  Rows alike(2500, {"1", "1", "a row that takes some memory, so that it spills"});
+  EXPECT_EQ(Hash(JoinType::kSemi, alike, alike, false).size(), 2500u);
   Rows small_outer(inner.begin(), inner.begin() + 10);
   EXPECT_EQ(Text(Nest(JoinType::kFull, small_outer, inner, true, true)),
             Text(Model(JoinType::kFull, small_outer, inner, true, true)));

@@ -29,10 +29,30 @@ UniqueFd OpenTemporary(const std::string& directory) {
   return fd;
 }
 
+UniqueFd CreateNamed(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd.valid()) ThrowIo("create", errno);
+  return fd;
+}
+
 }  // namespace
 
 SpillFile::SpillFile(const RowLayout* layout, std::string_view temp_directory)
-    : layout_(layout), temp_directory_(temp_directory) {}
+    : layout_(layout), directory_or_path_(temp_directory) {}
+
+SpillFile::SpillFile(const RowLayout* layout, std::string path, bool published)
+    : layout_(layout), directory_or_path_(std::move(path)), published_(published) {}
+
+std::unique_ptr<SpillFile> SpillFile::OpenPublished(const RowLayout* layout, const std::string& path,
+                                                    uint64_t row_count) {
+  auto file = std::make_unique<SpillFile>(layout, path, true);
+  file->fd_.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file->fd_.valid()) ThrowIo("open", errno);
+  ::unlink(path.c_str());
+  file->row_count_ = row_count;
+  file->reading_ = true;  // never appended to here
+  return file;
+}
 
 void SpillFile::Append(const char* row, uint64_t tag) {
   SLUICE_ASSERT(!reading_);
@@ -48,7 +68,7 @@ void SpillFile::Append(const char* row, uint64_t tag) {
 
 void SpillFile::Flush() {
   if (buffer_.empty()) return;
-  if (!fd_.valid()) fd_ = OpenTemporary(std::string(temp_directory_));
+  if (!fd_.valid()) fd_ = published_ ? CreateNamed(directory_or_path_) : OpenTemporary(directory_or_path_);
   size_t written = 0;
   while (written < buffer_.size()) {
     ssize_t n = ::pwrite(fd_.get(), buffer_.data() + written, buffer_.size() - written,
@@ -65,6 +85,13 @@ void SpillFile::Seal() {
   if (reading_ || !fd_.valid()) return;
   Flush();
   std::vector<char>().swap(buffer_);
+}
+
+void SpillFile::Publish() {
+  SLUICE_ASSERT(published_);
+  Flush();
+  std::vector<char>().swap(buffer_);
+  fd_.Reset();
 }
 
 void SpillFile::StartReading() {
@@ -125,6 +152,13 @@ SpillPartitions::SpillPartitions(const RowLayout* layout, std::string_view temp_
     : layout_(layout), level_(level) {
   for (size_t i = 0; i < kPartitions; i++) {
     files_.push_back(std::make_unique<SpillFile>(layout, temp_directory));
+  }
+}
+
+SpillPartitions::SpillPartitions(const RowLayout* layout, const std::string& path)
+    : layout_(layout), level_(0) {
+  for (size_t i = 0; i < kPartitions; i++) {
+    files_.push_back(std::make_unique<SpillFile>(layout, PathOf(path, i), true));
   }
 }
 
