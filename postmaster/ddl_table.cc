@@ -38,7 +38,7 @@ void AddDefinition(Ddl& ddl, const PgQuery__ColumnDef& def, int position, size_t
                    Relation* relation) {
   int existing = relation->FindColumn(def.colname);
   bool primary;
-  if (def.type_name == nullptr) {  // PARTITION OF p (column OPTIONS (…))
+  if (def.type_name == nullptr) {  // PARTITION OF p (column NOT NULL)
     if (existing < 0)
       Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", def.colname);
     primary = ApplyColumnDefinition(ddl, def, relation->server,

@@ -132,8 +132,8 @@ TEST_F(DdlTest, ForeignTablesWithPartitions) {
   MakeServers();
   Run("CREATE TABLE t (id bigint PRIMARY KEY, v varchar(5), n numeric(10,2) NOT NULL) PARTITION BY "
       "LIST ((id % 2))");
-  Run("CREATE FOREIGN TABLE t1 PARTITION OF t (v OPTIONS (column_name 'V')) FOR VALUES IN (0) "
-      "SERVER s2");
+  Run("CREATE FOREIGN TABLE t1 PARTITION OF t (v NOT NULL) FOR VALUES IN (0) SERVER s2;"
+      "ALTER FOREIGN TABLE t1 ALTER COLUMN v OPTIONS (ADD column_name 'V')");
   Run("CREATE FOREIGN TABLE t2 PARTITION OF t FOR VALUES IN (1) SERVER s10 OPTIONS (table_name "
       "'x')");
   const Relation* parent = Find("t");
@@ -142,12 +142,13 @@ TEST_F(DdlTest, ForeignTablesWithPartitions) {
   EXPECT_EQ(parent->key.types[0], kInt8Oid);
   EXPECT_EQ(parent->children.size(), 2u);
   EXPECT_EQ(Find("t1")->columns[1].remote_name(), "V");
+  EXPECT_TRUE(Find("t1")->columns[1].not_null);
   EXPECT_EQ(Find("t1")->columns[1].typmod, 9);
   EXPECT_EQ(Find("t2")->remote_table(), "x");
   EXPECT_EQ(Find("t2")->primary_key, std::vector<int>{0});
   Error overlap = Fail("CREATE FOREIGN TABLE t3 PARTITION OF t FOR VALUES IN (1) SERVER s2");
   EXPECT_EQ(overlap.message, "partition \"t3\" would overlap partition \"t2\"");
-  EXPECT_EQ(overlap.position, 60);
+  EXPECT_EQ(overlap.position, 55);
   Run("ALTER TABLE t DETACH PARTITION t2");
   EXPECT_EQ(Find("t")->children.size(), 1u);
   Run("ALTER TABLE t ATTACH PARTITION t2 DEFAULT");
