@@ -65,6 +65,11 @@ class Session {
   void Analyze(Statement* statement);
   const Query* AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types);
   const Query* QueryToRun(Statement* statement, Arena* arena);
+  // A shard's help with what analysis or planning refused; throws `error`, or the shard's, where there is none.
+  std::shared_ptr<const CompletionQuery> CompleteOrThrow(const Statement& statement,
+                                                         const std::vector<Oid>& types,
+                                                         const Error& error);
+  std::unique_ptr<RunningQuery> MakeRunning(Statement* statement, Arena* arena, const QueryOptions& options);
   void StartPortal(Portal* portal);
   // Rows and CommandComplete; false: suspended at `rows_max`.
   bool RunPortal(const std::shared_ptr<Portal>& portal, uint64_t rows_max, bool simple);

@@ -222,6 +222,29 @@ class Folder {
 
 }  // namespace
 
+bool DependsOnSession(std::string_view text) {
+  static constexpr std::string_view kWords[] = {
+      "current_user", "session_user", "user", "current_role", "current_catalog", "current_schema",
+      "current_schemas", "current_database", "current_setting", "set_config", "version", "nextval", "currval",
+      "lastval", "setval", "dblink", "query_to_xml", "txid_current", "lo_import", "lo_export", "lo_create",
+      "lo_unlink"};
+  // Whole families of functions look at or act on the server that they run on.
+  static constexpr std::string_view kPrefixes[] = {"pg_", "inet_", "dblink_", "lo_", "has_"};
+  std::string word;
+  for (size_t i = 0; i <= text.size(); i++) {
+    char c = i < text.size() ? text[i] : ' ';
+    if (isalnum(static_cast<unsigned char>(c)) || c == '_') {
+      word += static_cast<char>(tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) return true;
+    for (std::string_view prefix : kPrefixes)
+      if (word.starts_with(prefix) && word != "pg_catalog" && word != "pg_typeof") return true;
+    word.clear();
+  }
+  return false;
+}
+
 bool HasSessionFunctions(const Query& query) {
   Folder folder(nullptr);
   folder.Walk(const_cast<Query*>(&query));

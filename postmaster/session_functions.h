@@ -21,6 +21,10 @@ struct SessionFunctionContext {
   bool in_transaction = false;  // SET LOCAL has a meaning
 };
 
+// Whether a statement that a shard is to run names anything whose answer there would be the shard's own, or that
+// would act there: a coarse look at the words, which errs to yes.
+bool DependsOnSession(std::string_view text);
+
 // Whether there is any such call.
 bool HasSessionFunctions(const Query& query);
 // Calls them and puts constants in their places. Once an execution: some have effects.

@@ -14,6 +14,13 @@ int16_t LengthOf(Oid type) {
   return info == nullptr ? -1 : info->length;
 }
 
+std::vector<ColumnDescription> ColumnsOf(const CompletionQuery& completion) {
+  std::vector<ColumnDescription> columns;
+  for (const OutputColumn& column : completion.request.columns)
+    columns.push_back({std::string(column.name), column.type, column.typmod});
+  return columns;
+}
+
 bool SameColumns(const std::vector<ColumnDescription>& a, const std::vector<ColumnDescription>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.type == y.type && x.typmod == y.typmod && x.name == y.name;
@@ -58,31 +65,52 @@ const Query* Session::AnalyzeIn(Arena* arena, const Statement& statement, std::v
 }
 
 void Session::Analyze(Statement* statement) {
-  if (statement->query != nullptr && statement->catalog == catalog_ &&
+  if (statement->analysed() && statement->catalog == catalog_ &&
       statement->settings_version == settings_.version())
     return;
-  bool again = statement->query != nullptr;
+  bool again = statement->analysed();
   auto arena = std::make_unique<Arena>();
   std::vector<Oid> types = again ? statement->param_types : statement->declared_types;
-  const Query* query = AnalyzeIn(arena.get(), *statement, &types);
+  const Query* query = nullptr;
+  std::shared_ptr<const CompletionQuery> completion;
   std::vector<ColumnDescription> columns;
-  for (const Target& target : query->targets)
-    if (!target.junk)
-      columns.push_back({std::string(target.name), target.expr->type, target.expr->typmod});
+  try {
+    query = AnalyzeIn(arena.get(), *statement, &types);
+    for (const Target& target : query->targets)
+      if (!target.junk)
+        columns.push_back({std::string(target.name), target.expr->type, target.expr->typmod});
+  } catch (const QueryError& e) {
+    completion = CompleteOrThrow(*statement, types, e.error);
+    types = completion->request.param_types;
+    columns = ColumnsOf(*completion);
+  }
   if (again && !SameColumns(columns, statement->columns))
     Refuse("cached plan must not change result type");
   statement->catalog = catalog_;
   statement->settings_version = settings_.version();
   statement->arena = std::move(arena);
   statement->query = query;
-  statement->has_session_functions = HasSessionFunctions(*query);
+  statement->completion = std::move(completion);
+  statement->has_session_functions = query != nullptr && HasSessionFunctions(*query);
   statement->param_types = std::move(types);
   statement->columns = std::move(columns);
 }
 
+// What cannot be analysed or planned here may still run on a shard; if not, `error` is thrown.
+std::shared_ptr<const CompletionQuery> Session::CompleteOrThrow(const Statement& statement,
+                                                                const std::vector<Oid>& types,
+                                                                const Error& error) {
+  // A shard may know functions and types that are not known here. What else is wrong is wrong there too.
+  bool unknown_here = error.state == sqlstate::kFeatureNotSupported ||
+                      error.state == sqlstate::kUndefinedFunction ||
+                      error.state == sqlstate::kUndefinedObject;
+  if (!unknown_here || !settings_.Boolean("enable_completion") || DependsOnSession(statement.text()))
+    throw QueryError(error);
+  return PrepareCompletion(*statement.raw, MakeQuerySession(), SearchPath(settings_, user_), types, error);
+}
+
 // The query to run now: the statement's, or where it calls the session's functions a copy with their answers.
 const Query* Session::QueryToRun(Statement* statement, Arena* arena) {
-  Analyze(statement);
   if (!statement->has_session_functions) return statement->query;
   std::vector<Oid> types = statement->param_types;
   const Query* query = AnalyzeIn(arena, *statement, &types);
@@ -90,6 +118,26 @@ const Query* Session::QueryToRun(Statement* statement, Arena* arena) {
   functions.in_transaction = transaction_.in_block();
   FoldSessionFunctions(const_cast<Query*>(query), functions);
   return query;
+}
+
+// Plans the statement here, or where the planner refuses it lets a shard complete it.
+std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* arena,
+                                                   const QueryOptions& options) {
+  Analyze(statement);
+  QuerySession session = MakeQuerySession();
+  if (statement->completion == nullptr) {
+    const Query* query = QueryToRun(statement, arena);
+    try {
+      return std::make_unique<RunningQuery>(session, *query, options);
+    } catch (const QueryError& e) {
+      // A parameter's or a constant's error is the planner's answer; only what it cannot do goes on.
+      if (e.error.state != sqlstate::kFeatureNotSupported || statement->has_session_functions) throw;
+      auto completion = CompleteOrThrow(*statement, statement->param_types, e.error);
+      if (!SameColumns(ColumnsOf(*completion), statement->columns)) throw;
+      statement->completion = std::move(completion);  // the next execution need not try again
+    }
+  }
+  return RunCompletion(session, *statement->completion, options);
 }
 
 void Session::StartPortal(Portal* portal) {
@@ -101,8 +149,7 @@ void Session::StartPortal(Portal* portal) {
   options.allow_pass_through = !portal->cursor;  // each FETCH has formats of its own
   options.instrument = portal->instrument;
   options.text = statement->text();
-  const Query* query = QueryToRun(statement, portal->arena.get());
-  portal->running = std::make_unique<RunningQuery>(MakeQuerySession(), *query, options);
+  portal->running = MakeRunning(statement, portal->arena.get(), options);
   CheckFormats(portal->running->plan().columns, portal->formats);
 }
 
@@ -200,9 +247,9 @@ std::vector<std::vector<std::optional<std::string>>> Session::QueryAsText(Statem
   options.allow_pass_through = false;
   options.text = statement->text();
   Arena arena;
-  RunningQuery running(MakeQuerySession(), *QueryToRun(statement, &arena), options);
+  auto running = MakeRunning(statement, &arena, options);
   TextSink sink(statement->columns.size(), session_settings_);
-  running.Run(&sink, 0);
+  running->Run(&sink, 0);
   return std::move(sink.rows);
 }
 

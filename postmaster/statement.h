@@ -9,6 +9,7 @@
 #include "common/arena.h"
 #include "optimizer/planner.h"
 #include "parser/raw.h"
+#include "postmaster/completion.h"
 #include "postmaster/running_query.h"
 
 namespace sluice {
@@ -22,6 +23,8 @@ struct ColumnDescription {
 
 // One statement of a query string. `raw` may be a part of it: the query of a DECLARE, PREPARE, COPY, EXPLAIN.
 struct Statement {
+  bool analysed() const { return query != nullptr || completion != nullptr; }
+
   std::shared_ptr<const ParsedSql> parsed;
   std::optional<RawStatement> raw;  // nullopt: an empty query string
   bool is_query = false;            // SELECT, VALUES, TABLE
@@ -34,6 +37,8 @@ struct Statement {
   std::shared_ptr<const Catalog> catalog;  // the query points into it
   std::unique_ptr<Arena> arena;
   const Query* query = nullptr;
+  // Instead of `query`, or where that cannot be planned: how a shard completes it.
+  std::shared_ptr<const CompletionQuery> completion;
   uint64_t catalog_generation = 0, settings_version = 0;
   bool has_session_functions = false;  // pg_backend_pid() and the like: analysed again to be run
   std::vector<ColumnDescription> columns;
