@@ -86,8 +86,12 @@ Measurement MeasureReplay(const Cluster& cluster, int rounds) {
   for (int round = 0; round < rounds; round++) {
     auto before = Processes(&client);
     double start = Now();
-    client.Must(kQuery);
+    auto answer = client.Must(kQuery);
     double seconds = Now() - start, chewing = 0;
+    uint64_t counted = 0;
+    for (const auto& row : answer.rows) counted += std::stoull(row[1].value_or("0"));
+    if (answer.rows.size() != 4 || counted != kFakes * kRows)
+      throw std::runtime_error(fmt::format("replay: {} rows counted", counted));
     auto after = Processes(&client);
     fmt::print("replay: {} rows in {:.2f} s;", kFakes * kRows, seconds);
     for (const auto& process : after)

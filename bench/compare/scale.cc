@@ -1,10 +1,8 @@
 #include "bench/compare/scale.h"
 
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -14,7 +12,6 @@
 namespace sluice::bench {
 namespace {
 
-namespace fs = std::filesystem;
 using test::Client;
 using test::Cluster;
 
@@ -34,18 +31,15 @@ uint64_t AnonymousBytes(int pid) {
   return 0;
 }
 
-// What is allocated of the shared mapping (a memfd that the postmaster holds open).
-uint64_t SharedBytes(int pid) {
-  uint64_t bytes = 0;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/map_files", pid), ignored)) {
-    std::string target = fs::read_symlink(entry.path(), ignored).string();
-    if (target.find("memfd:") == std::string::npos) continue;
-    struct stat info;
-    if (stat(entry.path().c_str(), &info) == 0)
-      bytes = std::max(bytes, static_cast<uint64_t>(info.st_blocks) * 512);
+// Chunks in use and query arenas, as the server counts them.
+uint64_t SharedBytesInUse(Client* client) {
+  uint64_t chunks = 0, chunk_bytes = 0, arena_bytes = 0;
+  for (const auto& row : client->Must("SELECT name, value FROM sluice.status").rows) {
+    if (row[0] == "chunks_in_use") chunks = std::stoull(*row[1]);
+    if (row[0] == "chunk_size_bytes") chunk_bytes = std::stoull(*row[1]);
+    if (row[0] == "arena_bytes") arena_bytes = std::stoull(*row[1]);
   }
-  return bytes;
+  return chunks * chunk_bytes + arena_bytes;
 }
 
 double PeakMemoryMib(const Cluster& cluster, const std::string& sql) {
@@ -53,9 +47,10 @@ double PeakMemoryMib(const Cluster& cluster, const std::string& sql) {
   one.push_back(std::make_unique<RawConnection>(cluster.Url()));
   bool done = false;
   uint64_t peak = 0;
+  Client watcher(cluster.Url());
   std::thread sampler([&] {
     while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
-      uint64_t bytes = SharedBytes(cluster.ServerPid());
+      uint64_t bytes = SharedBytesInUse(&watcher);
       for (int pid : ProcessTree(cluster.ServerPid())) bytes += AnonymousBytes(pid);
       peak = std::max(peak, bytes);
       usleep(20'000);
