@@ -160,7 +160,7 @@ Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call) {
   std::vector<Expr*> args = TransformList(p, call.args, call.n_args);
   // Another leniency of libpg_query's grammar: extract($1 FROM x).
   if (call.funcformat == PG_QUERY__COERCION_FORM__COERCE_SQL_SYNTAX && name == "extract" &&
-      call.args[0]->node_case == PG_QUERY__NODE__NODE_PARAM_REF)
+      call.n_args > 0 && call.args[0]->node_case == PG_QUERY__NODE__NODE_PARAM_REF)
     ThrowAt(p, p.Location(call.args[0]->param_ref->location), sqlstate::kSyntaxError,
             "syntax error at or near \"${}\"", call.args[0]->param_ref->number);
   if (call.agg_within_group) RefuseAt(p, location, "WITHIN GROUP");
