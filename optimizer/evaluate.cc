@@ -212,11 +212,14 @@ bool IsFoldable(const Expr& expr) {
   }
 }
 
+// A larger value stays an expression: its text would travel in every statement to a shard.
+constexpr size_t kFoldedBytesMax = 64 * 1024;
+
 DepthRewriter Folder(const EvaluationInput& input) {
   return [&input](const Expr& expr, int) -> const Expr* {
     if (!IsFoldable(expr)) return nullptr;
     auto value = EvaluateExpr(expr, input);
-    if (!value) return nullptr;
+    if (!value || value->bytes.size() > kFoldedBytesMax) return nullptr;
     Expr* folded = input.arena->New<Expr>();
     folded->kind = ExprKind::kConst;
     folded->type = expr.type;
