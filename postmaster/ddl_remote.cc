@@ -122,8 +122,10 @@ ColumnInfo LocalColumn(Ddl& ddl, Oid server, const RemoteColumn& remote) {
   column.not_null = remote.not_null;
   column.type = remote.builtin_type;
   if (column.type == kInvalidOid) {
-    Oid type = ImportType(ddl, server, remote.type_schema, remote.type_name);
-    column.type = remote.is_array ? FindType(type)->array : type;
+    TypeAndMod type =
+        ImportType(ddl, server, remote.type_schema, remote.type_name, remote.is_array);
+    column.type = remote.is_array ? FindType(type.type)->array : type.type;
+    if (column.typmod == -1) column.typmod = type.typmod;
   }
   if (remote.collation) column.collation = ImportCollation(ddl, *remote.collation);
   column.distinct = remote.distinct;

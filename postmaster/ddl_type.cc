@@ -123,6 +123,7 @@ struct RemoteType {
   char kind, category;
   bool preferred, collatable;
   std::string base_schema, base_name;  // of a domain
+  int32_t base_typmod = -1;
   std::vector<std::string> labels;     // of an enum
 };
 
@@ -134,7 +135,7 @@ std::optional<RemoteType> ReadType(Ddl& ddl, Oid server, std::string_view schema
   const RemoteQuery queries[] = {
       {server,
        "SELECT n.nspname, t.typname, t.typlen, t.typtype, t.typcategory, t.typispreferred,"
-       " t.typcollation <> 0, bn.nspname, b.typname"
+       " t.typcollation <> 0, bn.nspname, b.typname, t.typtypmod"
        " FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace"
        " LEFT JOIN pg_type b ON b.oid = t.typbasetype LEFT JOIN pg_namespace bn ON bn.oid = "
        "b.typnamespace"
@@ -158,6 +159,7 @@ std::optional<RemoteType> ReadType(Ddl& ddl, Oid server, std::string_view schema
   type.collatable = *row[6] == "t";
   type.base_schema = row[7].value_or("");
   type.base_name = row[8].value_or("");
+  type.base_typmod = std::stoi(*row[9]);
   for (const RemoteRow& label : results[1].rows)
     if (*label[0] == type.schema) type.labels.push_back(*label[1]);
   return type;
@@ -196,17 +198,20 @@ UserType MakeUserType(Oid oid, std::string_view schema, std::string_view name) {
   return type;
 }
 
+TypeAndMod BaseOfDomain(Ddl& ddl, Oid server, const RemoteType& domain) {
+  TypeAndMod base{kInvalidOid, -1};
+  const TypeInfo* own = domain.base_schema == "pg_catalog" ? FindType(domain.base_name) : nullptr;
+  if (own != nullptr)
+    base.type = own->oid;
+  else
+    base = ImportType(ddl, server, domain.base_schema, domain.base_name, false);
+  if (domain.base_typmod != -1) base.typmod = domain.base_typmod;
+  return base;
+}
+
 // The type, and its array type as Postgres makes one.
 Oid RegisterType(Ddl& ddl, Oid server, const RemoteType& remote) {
-  Oid base = kInvalidOid;
-  if (remote.kind == 'd') {
-    if (remote.base_schema == "pg_catalog") {
-      const TypeInfo* info = FindType(remote.base_name);
-      base = info == nullptr ? kInvalidOid : info->oid;
-    } else {
-      base = ImportType(ddl, server, remote.base_schema, remote.base_name);
-    }
-  }
+  Oid base = remote.kind == 'd' ? BaseOfDomain(ddl, server, remote).type : kInvalidOid;
   UserType type = MakeUserType(ddl.NewOid(), remote.schema, remote.name);
   UserType array = MakeUserType(ddl.NewOid(), remote.schema, "_" + remote.name);
   type.info.length = remote.length;
@@ -231,7 +236,8 @@ Oid RegisterType(Ddl& ddl, Oid server, const RemoteType& remote) {
 
 }  // namespace
 
-Oid ImportType(Ddl& ddl, Oid server, std::string_view schema, std::string_view name) {
+TypeAndMod ImportType(Ddl& ddl, Oid server, std::string_view schema, std::string_view name,
+                      bool keep_domain) {
   std::optional<RemoteType> remote = ReadType(ddl, server, schema, name);
   if (!remote)
     Throw(sqlstate::kUndefinedObject, "type \"{}\" does not exist on server \"{}\"",
@@ -239,13 +245,14 @@ Oid ImportType(Ddl& ddl, Oid server, std::string_view schema, std::string_view n
           ddl.catalog.servers.at(server).name);
   if (remote->schema == "pg_catalog") {
     const TypeInfo* own = FindType(remote->name);
-    if (own != nullptr) return own->oid;
+    if (own != nullptr) return {own->oid, -1};
   }
+  if (remote->kind == 'd' && !keep_domain) return BaseOfDomain(ddl, server, *remote);
   if (const UserType* known = FindRegistered(ddl, remote->schema, remote->name)) {
     CheckSameType(ddl, server, *known, *remote);
-    return known->info.oid;
+    return {known->info.oid, -1};
   }
-  return RegisterType(ddl, server, *remote);
+  return {RegisterType(ddl, server, *remote), -1};
 }
 
 TypeAndMod ResolveType(Ddl& ddl, const PgQuery__TypeName& type_name, Oid server) {
@@ -254,21 +261,26 @@ TypeAndMod ResolveType(Ddl& ddl, const PgQuery__TypeName& type_name, Oid server)
   Oid oid = FindNamedType(ddl, name);
   bool askable = server != kInvalidOid && name.schema != "pg_catalog" &&
                  ddl.catalog.servers.at(server).wrapper == kPostgresWrapper;
-  if (oid == kInvalidOid && askable) {
+  bool array = type_name.n_array_bounds > 0;
+  const UserType* user_type = ddl.catalog.FindUserType(oid);
+  bool domain = user_type != nullptr && user_type->info.kind == 'd' && !array;
+  int32_t typmod = -1;
+  if ((oid == kInvalidOid || domain) && askable) {
     try {
-      oid = ImportType(ddl, server, name.schema, name.name);
+      TypeAndMod imported = ImportType(ddl, server, name.schema, name.name, array);
+      oid = imported.type;
+      typmod = imported.typmod;
     } catch (const QueryError& failure) {
       if (failure.error.state != sqlstate::kUndefinedObject) throw;
     }
   }
   if (oid == kInvalidOid) ThrowNoType(ddl, name, type_name.location);
-  int32_t typmod = -1;
   try {
-    typmod = TypeModifier(ddl, oid, type_name);
+    if (type_name.n_typmods > 0) typmod = TypeModifier(ddl, oid, type_name);
   } catch (QueryError& failure) {
     ddl.ThrowAt(failure.error, type_name.location);
   }
-  if (type_name.n_array_bounds > 0) {
+  if (array) {
     oid = FindType(oid)->array;
     if (oid == kInvalidOid) {
       name.name += "[]";
