@@ -54,6 +54,7 @@ class HashJoin : public Node {
   void SpillOuter(SpillPartitions* outer);
   void AddPartitions(SpillPartitions* inner, SpillPartitions* outer, int level);
   void AddPartition(Partition partition);
+  std::unique_ptr<JoinRows> MakePrivateRows();
   size_t memory_bytes() const;
   size_t work_mem_bytes() const;
   void NoteMemory();

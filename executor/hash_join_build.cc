@@ -67,9 +67,9 @@ HashJoin::HashJoin(const HashJoinPlan& plan, ExecutionState& state, std::unique_
   }
   if (shared_ != nullptr) {
     shared_blocks_ = std::make_unique<SharedListBlocks>(&state.parallel->extents);
-    rows_ = std::make_unique<JoinRows>(layout_.get(), *shared_blocks_);
+    rows_ = std::make_unique<JoinRows>(layout_.get(), *shared_blocks_, kExtentBytes);
   } else {
-    rows_ = std::make_unique<JoinRows>(layout_.get(), HeapBlocks());
+    rows_ = MakePrivateRows();
   }
 }
 
@@ -295,6 +295,12 @@ void HashJoin::SplitPartition(Partition* partition) {
   split(&partition->inner, &inner);
   split(&partition->outer, &outer);
   AddPartitions(&inner, &outer, partition->level + 1);
+}
+
+// Blocks that are small against work_mem: a block is counted as soon as it is begun.
+std::unique_ptr<JoinRows> HashJoin::MakePrivateRows() {
+  size_t block_bytes = std::clamp<size_t>(work_mem_bytes() / 16, 4 * 1024, 256 * 1024);
+  return std::make_unique<JoinRows>(layout_.get(), HeapBlocks(), block_bytes);
 }
 
 size_t HashJoin::memory_bytes() const {

@@ -85,7 +85,7 @@ void HashJoin::PartitionShared(SharedBuild* build, bool built) {
     spilling_inner_ = nullptr;
   }
   // What was in shared memory stays there until the statement ends; from here on memory is our own.
-  rows_ = std::make_unique<JoinRows>(layout_.get(), HeapBlocks());
+  rows_ = MakePrivateRows();
   if (!build->AttachPartitioning(built)) return;
   SpillPartitions outer(outer_layout_.get(),
                         SharedPath(state_.participant, HashJoinShared::kOuterSide));

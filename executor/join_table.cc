@@ -1,13 +1,9 @@
 #include "executor/join_table.h"
 
 namespace sluice {
-namespace {
 
-constexpr size_t kArenaBlockBytes = 256 * 1024;
-
-}  // namespace
-
-JoinRows::JoinRows(const RowLayout* layout, BlockSource& blocks) : layout_(layout), blocks_(blocks) {
+JoinRows::JoinRows(const RowLayout* layout, BlockSource& blocks, size_t block_bytes)
+    : layout_(layout), blocks_(blocks), block_bytes_(block_bytes) {
   SLUICE_ASSERT(layout->header_bytes() == sizeof(JoinRow));
   Clear();
 }
@@ -33,7 +29,7 @@ void JoinRows::AddStored(const char* row, uint64_t hash) {
 
 void JoinRows::Clear() {
   std::vector<char*>().swap(rows_);
-  arena_ = std::make_unique<Arena>(blocks_, kArenaBlockBytes);
+  arena_ = std::make_unique<Arena>(blocks_, block_bytes_);
 }
 
 }  // namespace sluice

@@ -68,7 +68,7 @@ class JoinBuckets {
 // Rows of one process, not yet or no longer in buckets.
 class JoinRows {
  public:
-  JoinRows(const RowLayout* layout, BlockSource& blocks);
+  JoinRows(const RowLayout* layout, BlockSource& blocks, size_t block_bytes);
 
   // `rows` of the batch (null: all).
   void Add(std::span<const Column> columns, const uint32_t* rows, size_t count, const uint64_t* hashes);
@@ -82,6 +82,7 @@ class JoinRows {
  private:
   const RowLayout* layout_;
   BlockSource& blocks_;
+  size_t block_bytes_;
   std::unique_ptr<Arena> arena_;
   std::vector<char*> rows_;
 };
