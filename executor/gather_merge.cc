@@ -29,7 +29,7 @@ void GatherMerge::Start() {
   for (uint32_t i = 0; i < workers_->launched(); i++)
     sources_.push_back(std::make_unique<Source>(workers_->queue(i), gather_, state_));
   own_ = MakeNode(*gather_.children[0], workers_->leader_state());
-  // Our own share last: while it works, the workers' first rows come in.
+  // Input 0 is our own share: the merge asks for it first, so we work while the workers do.
   merger_ = std::make_unique<Merger>(gather_.output, gather_.keys, sources_.size() + 1,
                                      [this](size_t input, Batch* batch) { Refill(input, batch); });
 }
@@ -56,10 +56,10 @@ bool GatherMerge::StashResults() {
 void GatherMerge::Refill(size_t input, Batch* batch) {
   BeforeWait hook(&StashBeforeWait, this);
   workers_->Guarded([&] {
-    if (input < sources_.size()) {
-      RefillFromWorker(sources_[input].get(), batch);
-    } else if (own_ != nullptr) {
+    if (input == 0) {
       own_->Next(batch);
+    } else {
+      RefillFromWorker(sources_[input - 1].get(), batch);
     }
   });
   for (auto& source : sources_) source->consumer.EndWait();
