@@ -8,25 +8,44 @@ namespace sluice {
 
 const char* ClauseName(Clause clause) {
   switch (clause) {
-    case Clause::kSelectTarget: return "SELECT";
-    case Clause::kWhere: return "WHERE";
-    case Clause::kHaving: return "HAVING";
-    case Clause::kFilter: return "FILTER";
-    case Clause::kGroupBy: return "GROUP BY";
-    case Clause::kOrderBy: return "ORDER BY";
-    case Clause::kDistinctOn: return "DISTINCT ON";
-    case Clause::kLimit: return "LIMIT";
-    case Clause::kOffset: return "OFFSET";
-    case Clause::kJoinOn: return "JOIN/ON";
-    case Clause::kJoinUsing: return "JOIN/USING";
-    case Clause::kFromFunction: return "function in FROM";
-    case Clause::kFromSubselect: return "sub-SELECT in FROM";
-    case Clause::kValues: return "VALUES";
-    case Clause::kStandalone: return "partition key expressions";
-    case Clause::kWindowPartition: return "window PARTITION BY";
-    case Clause::kWindowOrder: return "window ORDER BY";
-    case Clause::kWindowFrame: return "window frame";
-    case Clause::kNone: break;
+    case Clause::kSelectTarget:
+      return "SELECT";
+    case Clause::kWhere:
+      return "WHERE";
+    case Clause::kHaving:
+      return "HAVING";
+    case Clause::kFilter:
+      return "FILTER";
+    case Clause::kGroupBy:
+      return "GROUP BY";
+    case Clause::kOrderBy:
+      return "ORDER BY";
+    case Clause::kDistinctOn:
+      return "DISTINCT ON";
+    case Clause::kLimit:
+      return "LIMIT";
+    case Clause::kOffset:
+      return "OFFSET";
+    case Clause::kJoinOn:
+      return "JOIN/ON";
+    case Clause::kJoinUsing:
+      return "JOIN/USING";
+    case Clause::kFromFunction:
+      return "function in FROM";
+    case Clause::kFromSubselect:
+      return "sub-SELECT in FROM";
+    case Clause::kValues:
+      return "VALUES";
+    case Clause::kStandalone:
+      return "partition key expressions";
+    case Clause::kWindowPartition:
+      return "window PARTITION BY";
+    case Clause::kWindowOrder:
+      return "window ORDER BY";
+    case Clause::kWindowFrame:
+      return "window frame";
+    case Clause::kNone:
+      break;
   }
   return "this context";
 }
@@ -53,15 +72,18 @@ bool IsNullConst(const Expr* expr) {
 
 Query* TransformPlainSelect(ParseState& p, const PgQuery__SelectStmt& statement) {
   Query* query = p.a.arena->New<Query>();
+  for (size_t i = 0; i < statement.n_window_clause; i++)
+    p.window_defs.push_back(statement.window_clause[i]->window_def);
   query->from = TransformFrom(p, statement);
   TransformTargetList(p, statement.target_list, statement.n_target_list);
   query->where = TransformWhere(p, statement.where_clause, Clause::kWhere, "WHERE");
   query->having = TransformWhere(p, statement.having_clause, Clause::kHaving, "HAVING");
   std::vector<SortKey> order =
-      TransformOrderBy(p, statement.sort_clause, statement.n_sort_clause, false);
+      TransformOrderBy(p, statement.sort_clause, statement.n_sort_clause, Clause::kOrderBy);
   TransformGroupBy(p, statement, query);
   TransformDistinct(p, statement, order, query);
   TransformLimit(p, statement, query);
+  TransformWindows(p, query);
   if (p.resolve_unknowns) ResolveUnknownTargets(p);
   query->order_by = p.a.arena->CopyArray(order);
   FinishQuery(p, query);
@@ -80,8 +102,8 @@ void NameCteColumns(ParseState& p, const PgQuery__CommonTableExpr& raw, Query* q
   }
   if (named < raw.n_aliascolnames)
     ThrowAt(p, p.Location(raw.location), sqlstate::kInvalidColumnReference,
-            "WITH query \"{}\" has {} columns available but {} columns specified", raw.ctename, columns,
-            raw.n_aliascolnames);
+            "WITH query \"{}\" has {} columns available but {} columns specified", raw.ctename,
+            columns, raw.n_aliascolnames);
   query->targets = targets;
 }
 
@@ -108,14 +130,20 @@ void RefuseUnsupportedClauses(ParseState& p, const PgQuery__SelectStmt& statemen
   if (statement.n_locking_clause > 0) {
     const char* strength = "UPDATE";
     switch (statement.locking_clause[0]->locking_clause->strength) {
-      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORKEYSHARE: strength = "KEY SHARE"; break;
-      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORSHARE: strength = "SHARE"; break;
-      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORNOKEYUPDATE: strength = "NO KEY UPDATE"; break;
-      default: break;
+      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORKEYSHARE:
+        strength = "KEY SHARE";
+        break;
+      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORSHARE:
+        strength = "SHARE";
+        break;
+      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORNOKEYUPDATE:
+        strength = "NO KEY UPDATE";
+        break;
+      default:
+        break;
     }
     RefuseAt(p, -1, "SELECT FOR {}", strength);
   }
-  if (statement.n_window_clause > 0) RefuseAt(p, -1, "window functions");
 }
 
 void TransformLimit(ParseState& p, const PgQuery__SelectStmt& statement, Query* query) {
@@ -181,7 +209,8 @@ Query* TransformSelect(ParseState& p, const PgQuery__SelectStmt& statement) {
   return TransformPlainSelect(p, statement);
 }
 
-Query* TransformSubselect(ParseState& p, const PgQuery__SelectStmt& statement, bool resolve_unknowns) {
+Query* TransformSubselect(ParseState& p, const PgQuery__SelectStmt& statement,
+                          bool resolve_unknowns) {
   ParseState child(p.a, &p);
   child.resolve_unknowns = resolve_unknowns;
   return TransformSelect(child, statement);
@@ -213,7 +242,8 @@ void CheckParameters(const ParseState& p, const Query* query) {
   if (any_unknown && query != nullptr) CheckUnknownParams(p, *query);
   for (size_t i = 0; i < types.size(); i++)
     if (types[i] == kInvalidOid || types[i] == kUnknownOid)
-      Throw(sqlstate::kIndeterminateDatatype, "could not determine data type of parameter ${}", i + 1);
+      Throw(sqlstate::kIndeterminateDatatype, "could not determine data type of parameter ${}",
+            i + 1);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Aggregates: their own clauses, the level they belong to, where they may stand, and which columns may
-// stand beside them.
+// Aggregates: their own clauses, the level they belong to, where they may stand, and which columns
+// may stand beside them.
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
@@ -11,6 +11,8 @@ struct LevelSearch {
   int column_level = -1;
   int aggregate_level = -1;
   int aggregate_location = -1;
+  int window_location = -1;  // of a window function of the query itself
+  bool has_window = false;
 
   static void Lower(int* level, int found) {
     if (found >= 0 && (*level < 0 || found < *level)) *level = found;
@@ -24,6 +26,10 @@ struct LevelSearch {
         aggregate_level = level;
         aggregate_location = expr.location;
       }
+    }
+    if (expr.kind == ExprKind::kWindow && depth == 0 && !has_window) {
+      has_window = true;
+      window_location = expr.location;
     }
     ForEachChild(expr, [&](const Expr& child) { Search(child, depth); });
     if (expr.subquery != nullptr) Search(*expr.subquery, depth + 1);
@@ -43,6 +49,9 @@ int AggregateLevel(ParseState& p, const Expr& aggregate) {
   if (search.aggregate_level >= 0 && level == search.aggregate_level)
     ThrowAt(p, search.aggregate_location, sqlstate::kGroupingError,
             "aggregate function calls cannot be nested");
+  if (search.has_window)
+    ThrowAt(p, search.window_location, sqlstate::kGroupingError,
+            "aggregate function calls cannot contain window function calls");
   return std::max(level, 0);
 }
 
@@ -102,7 +111,8 @@ void CheckDistinctAggregate(ParseState& p, const Expr& aggregate) {
   for (const Expr* arg : aggregate.args) {
     if (FindOrderOperators(arg->type).less == kInvalidOid) {
       QueryError e(MakeError(sqlstate::kUndefinedFunction,
-                             "could not identify an equality operator for type {}", TypeText(arg->type))
+                             "could not identify an equality operator for type {}",
+                             TypeText(arg->type))
                        .At(ErrorPosition(p, ExprLocation(*arg))));
       throw e;
     }
@@ -145,9 +155,10 @@ class UngroupedCheck {
     if (DependsOnGroups(column.rel, rel)) return;
     std::string_view name = rel.columns[static_cast<size_t>(column.column)].name;
     if (depth == 0)
-      ThrowAt(p_, column.location, sqlstate::kGroupingError,
-              "column \"{}.{}\" must appear in the GROUP BY clause or be used in an aggregate function",
-              rel.alias, name);
+      ThrowAt(
+          p_, column.location, sqlstate::kGroupingError,
+          "column \"{}.{}\" must appear in the GROUP BY clause or be used in an aggregate function",
+          rel.alias, name);
     ThrowAt(p_, column.location, sqlstate::kGroupingError,
             "subquery uses ungrouped column \"{}.{}\" from outer query", rel.alias, name);
   }

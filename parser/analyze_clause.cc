@@ -1,26 +1,28 @@
-// GROUP BY, ORDER BY, DISTINCT: clauses that refer to the select list by name, number or expression,
-// and add hidden columns to it where they must.
+// GROUP BY, ORDER BY, DISTINCT: clauses that refer to the select list by name, number or
+// expression, and add hidden columns to it where they must.
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
 namespace sluice {
 namespace {
 
-bool ContainsAggregate(const Expr& expr, int* location) {
-  if (expr.kind == ExprKind::kAggregate && expr.aggregate_levels_up == 0) {
-    *location = expr.location;
-    return true;
-  }
-  bool found = false;
-  ForEachChild(expr, [&](const Expr& child) { found = found || ContainsAggregate(child, location); });
+const Expr* FindKind(const Expr& expr, ExprKind kind) {
+  if (expr.kind == kind && expr.aggregate_levels_up == 0) return &expr;
+  const Expr* found = nullptr;
+  ForEachChild(expr, [&](const Expr& child) {
+    if (found == nullptr) found = FindKind(child, kind);
+  });
   return found;
 }
 
 int CheckGroupTarget(ParseState& p, int index, Clause clause) {
-  int location = -1;
-  if (clause == Clause::kGroupBy &&
-      ContainsAggregate(*p.targets[static_cast<size_t>(index)].expr, &location))
-    ThrowAt(p, location, sqlstate::kGroupingError, "aggregate functions are not allowed in GROUP BY");
+  if (clause != Clause::kGroupBy) return index;
+  const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
+  if (const Expr* aggregate = FindKind(expr, ExprKind::kAggregate))
+    ThrowAt(p, aggregate->location, sqlstate::kGroupingError,
+            "aggregate functions are not allowed in GROUP BY");
+  if (const Expr* window = FindKind(expr, ExprKind::kWindow))
+    ThrowWindowNotAllowed(p, clause, window->location);
   return index;
 }
 
@@ -157,25 +159,38 @@ SortKey MakeSortKey(ParseState& p, const Expr* expr, const PgQuery__SortBy* sort
   key.descending = sort->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_DESC;
   OrderOperators operators = FindOrderOperators(expr->type);
   if (sort->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_USING) {
-    std::string_view name = OperatorName(p, sort->use_op, sort->n_use_op, p.Location(sort->location));
+    std::string_view name =
+        OperatorName(p, sort->use_op, sort->n_use_op, p.Location(sort->location));
     if (name != "<" && name != ">")
       RefuseAt(p, p.Location(sort->location), "ORDER BY USING {}", name);
     key.descending = name == ">";
   }
   key.less_operator = key.descending ? operators.greater : operators.less;
   if (key.less_operator == kInvalidOid) ThrowNoOperator(p, "ordering", expr->type, location);
-  key.nulls_first = sort->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_FIRST ||
-                    (sort->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_DEFAULT &&
-                     key.descending);
+  key.nulls_first =
+      sort->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_FIRST ||
+      (sort->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_DEFAULT && key.descending);
   return key;
 }
 
-std::vector<SortKey> TransformOrderBy(ParseState& p, RawNode** list, size_t count, bool sql99) {
+std::vector<int> TransformPartitionBy(ParseState& p, RawNode** list, size_t count) {
+  std::vector<int> columns;
+  for (size_t i = 0; i < count; i++) {
+    int index = FindTargetSql99(p, list[i], Clause::kWindowPartition);
+    if (std::find(columns.begin(), columns.end(), index) != columns.end()) continue;
+    CoerceUnknownTarget(p, index);
+    CheckEqualityOperator(p, *p.targets[static_cast<size_t>(index)].expr, RawLocation(p, list[i]));
+    columns.push_back(index);
+  }
+  return columns;
+}
+
+std::vector<SortKey> TransformOrderBy(ParseState& p, RawNode** list, size_t count, Clause clause) {
   std::vector<SortKey> keys;
   for (size_t i = 0; i < count; i++) {
     const PgQuery__SortBy& sort = *list[i]->sort_by;
-    int index = sql99 ? FindTargetSql99(p, sort.node, Clause::kOrderBy)
-                      : FindTargetSql92(p, sort.node, Clause::kOrderBy);
+    int index = clause == Clause::kOrderBy ? FindTargetSql92(p, sort.node, clause)
+                                           : FindTargetSql99(p, sort.node, clause);
     CoerceUnknownTarget(p, index);
     const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
     SortKey key = MakeSortKey(p, &expr, &sort, RawLocation(p, sort.node));
@@ -216,8 +231,7 @@ void TransformDistinct(ParseState& p, const PgQuery__SelectStmt& statement,
     CoerceUnknownTarget(p, static_cast<int>(i));
     CheckEqualityOperator(p, *p.targets[i].expr, ExprLocation(*p.targets[i].expr));
   }
-  if (!any)
-    ThrowAt(p, -1, sqlstate::kSyntaxError, "SELECT DISTINCT must have at least one column");
+  if (!any) ThrowAt(p, -1, sqlstate::kSyntaxError, "SELECT DISTINCT must have at least one column");
 }
 
 }  // namespace sluice

@@ -40,8 +40,8 @@ Expr* TransformTypeCast(ParseState& p, const PgQuery__TypeCast& cast) {
     arg = TransformExpr(p, cast.arg);
   int location = p.Location(cast.location < 0 ? cast.type_name->location : cast.location);
   Oid source = arg->type;
-  Expr* result = CoerceToTarget(p, arg, target.type, target.typmod, CoercionContext::kExplicit, true,
-                                location);
+  Expr* result = CoerceToTarget(p, arg, target.type, target.typmod, CoercionContext::kExplicit,
+                                true, location);
   if (result == nullptr)
     ThrowAt(p, location, sqlstate::kCannotCoerce, "cannot cast type {} to {}", TypeText(source),
             TypeText(target.type));
@@ -108,8 +108,8 @@ Expr* TransformCase(ParseState& p, const PgQuery__CaseExpr& raw) {
     conditions.push_back(CoerceToBoolean(p, condition, "CASE/WHEN"));
     results.push_back(TransformExpr(p, when.result));
   }
-  Expr* otherwise = raw.defresult != nullptr ? TransformExpr(p, raw.defresult)
-                                             : MakeNull(p, kUnknownOid, -1);
+  Expr* otherwise =
+      raw.defresult != nullptr ? TransformExpr(p, raw.defresult) : MakeNull(p, kUnknownOid, -1);
   // The ELSE's type counts first.
   std::vector<Expr*> all{otherwise};
   all.insert(all.end(), results.begin(), results.end());
@@ -129,8 +129,8 @@ Expr* TransformCase(ParseState& p, const PgQuery__CaseExpr& raw) {
   return result;
 }
 
-Expr* TransformCommonType(ParseState& p, ExprKind kind, const char* name, RawNode** list, size_t count,
-                          int location) {
+Expr* TransformCommonType(ParseState& p, ExprKind kind, const char* name, RawNode** list,
+                          size_t count, int location) {
   std::vector<Expr*> exprs = TransformList(p, list, count);
   Oid type = SelectCommonType(p, exprs, name);
   std::vector<const Expr*> args;
@@ -175,20 +175,35 @@ Expr* TransformSqlValue(ParseState& p, const PgQuery__SQLValueFunction& function
   Oid type = kNameOid;
   int32_t typmod = -1;
   switch (function.op) {
-    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE: type = kDateOid; break;
-    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N: typmod = function.typmod; [[fallthrough]];
-    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME: type = kTimetzOid; break;
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE:
+      type = kDateOid;
+      break;
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N:
+      typmod = function.typmod;
+      [[fallthrough]];
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME:
+      type = kTimetzOid;
+      break;
     case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP_N:
       typmod = function.typmod;
       [[fallthrough]];
-    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP: type = kTimestamptzOid; break;
-    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME_N: typmod = function.typmod; [[fallthrough]];
-    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME: type = kTimeOid; break;
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP:
+      type = kTimestamptzOid;
+      break;
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME_N:
+      typmod = function.typmod;
+      [[fallthrough]];
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME:
+      type = kTimeOid;
+      break;
     case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP_N:
       typmod = function.typmod;
       [[fallthrough]];
-    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP: type = kTimestampOid; break;
-    default: break;
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP:
+      type = kTimestampOid;
+      break;
+    default:
+      break;
   }
   Expr* expr = p.New(ExprKind::kSqlValue, type, p.Location(function.location));
   expr->typmod = typmod < 0 ? -1 : std::min(typmod, 6);
@@ -203,9 +218,9 @@ Expr* BitConst(ParseState& p, std::string_view text, int location) {
   std::string bits;
   if (!text.empty() && text[0] == 'x') {
     for (char c : text.substr(1)) {
-      int digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f'
-                                                       ? (c | 0x20) - 'a' + 10
-                                                       : -1;
+      int digit = c >= '0' && c <= '9'                     ? c - '0'
+                  : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                           : -1;
       if (digit < 0)
         ThrowAt(p, location, sqlstate::kInvalidTextRepresentation,
                 "\"{}\" is not a valid hexadecimal digit", c);
@@ -214,8 +229,8 @@ Expr* BitConst(ParseState& p, std::string_view text, int location) {
   } else {
     for (char c : text.substr(std::min<size_t>(1, text.size()))) {
       if (c != '0' && c != '1')
-        ThrowAt(p, location, sqlstate::kInvalidTextRepresentation, "\"{}\" is not a valid binary digit",
-                c);
+        ThrowAt(p, location, sqlstate::kInvalidTextRepresentation,
+                "\"{}\" is not a valid binary digit", c);
       bits += c;
     }
   }
@@ -228,7 +243,8 @@ Expr* NumberConst(ParseState& p, std::string_view text, int location) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) {
-    if (value == static_cast<int32_t>(value)) return MakeInt4(p, static_cast<int32_t>(value), location);
+    if (value == static_cast<int32_t>(value))
+      return MakeInt4(p, static_cast<int32_t>(value), location);
     return MakeInt8(p, value, location);
   }
   return MakeConst(p, kNumericOid, text, location);
@@ -240,16 +256,21 @@ Expr* TransformConst(ParseState& p, const PgQuery__AConst& constant) {
   int location = p.Location(constant.location);
   if (constant.isnull) return MakeNull(p, kUnknownOid, location);
   switch (constant.val_case) {
-    case PG_QUERY__A__CONST__VAL_IVAL: return MakeInt4(p, constant.ival->ival, location);
-    case PG_QUERY__A__CONST__VAL_FVAL: return NumberConst(p, constant.fval->fval, location);
-    case PG_QUERY__A__CONST__VAL_BOOLVAL: return MakeBoolConst(p, constant.boolval->boolval, location);
-    case PG_QUERY__A__CONST__VAL_BSVAL: return BitConst(p, constant.bsval->bsval, location);
+    case PG_QUERY__A__CONST__VAL_IVAL:
+      return MakeInt4(p, constant.ival->ival, location);
+    case PG_QUERY__A__CONST__VAL_FVAL:
+      return NumberConst(p, constant.fval->fval, location);
+    case PG_QUERY__A__CONST__VAL_BOOLVAL:
+      return MakeBoolConst(p, constant.boolval->boolval, location);
+    case PG_QUERY__A__CONST__VAL_BSVAL:
+      return BitConst(p, constant.bsval->bsval, location);
     case PG_QUERY__A__CONST__VAL_SVAL: {
       Expr* literal = p.New(ExprKind::kConst, kUnknownOid, location);
       literal->value = p.a.arena->CopyString(constant.sval->sval);
       return literal;
     }
-    default: RefuseAt(p, location, "this kind of constant");
+    default:
+      RefuseAt(p, location, "this kind of constant");
   }
 }
 
@@ -261,8 +282,8 @@ std::vector<Expr*> TransformList(ParseState& p, RawNode** list, size_t count) {
 }
 
 // ARRAY[…]; with a type if the array is cast at once: then its elements are.
-Expr* TransformArray(ParseState& p, const PgQuery__AArrayExpr& array, Oid array_type, Oid element_type,
-                     int32_t typmod) {
+Expr* TransformArray(ParseState& p, const PgQuery__AArrayExpr& array, Oid array_type,
+                     Oid element_type, int32_t typmod) {
   int location = p.Location(array.location);
   std::vector<Expr*> elements;
   bool nested = false;
@@ -275,8 +296,8 @@ Expr* TransformArray(ParseState& p, const PgQuery__AArrayExpr& array, Oid array_
     }
     Expr* element = TransformExpr(p, node);
     const TypeInfo* info = FindType(element->type);
-    nested = nested || (element->type != kUnknownOid && info != nullptr && info->element != kInvalidOid &&
-                        info->length == -1);
+    nested = nested || (element->type != kUnknownOid && info != nullptr &&
+                        info->element != kInvalidOid && info->length == -1);
     elements.push_back(element);
   }
   Oid coerce_to = element_type;
@@ -285,9 +306,10 @@ Expr* TransformArray(ParseState& p, const PgQuery__AArrayExpr& array, Oid array_
     if (nested) coerce_to = array_type;
   } else {
     if (elements.empty()) {
-      QueryError e(MakeError(sqlstate::kIndeterminateDatatype, "cannot determine type of empty array")
-                       .Hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
-                       .At(ErrorPosition(p, location)));
+      QueryError e(
+          MakeError(sqlstate::kIndeterminateDatatype, "cannot determine type of empty array")
+              .Hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
+              .At(ErrorPosition(p, location)));
       throw e;
     }
     coerce_to = SelectCommonType(p, elements, "ARRAY");
@@ -299,10 +321,9 @@ Expr* TransformArray(ParseState& p, const PgQuery__AArrayExpr& array, Oid array_
   }
   std::vector<const Expr*> args;
   for (Expr* element : elements) {
-    Expr* coerced = explicit_cast
-                        ? CoerceToTarget(p, element, coerce_to, nested ? -1 : typmod,
-                                         CoercionContext::kExplicit, true, -1)
-                        : CoerceToCommon(p, element, coerce_to, "ARRAY");
+    Expr* coerced = explicit_cast ? CoerceToTarget(p, element, coerce_to, nested ? -1 : typmod,
+                                                   CoercionContext::kExplicit, true, -1)
+                                  : CoerceToCommon(p, element, coerce_to, "ARRAY");
     if (coerced == nullptr)
       ThrowAt(p, ExprLocation(*element), sqlstate::kCannotCoerce, "cannot cast type {} to {}",
               TypeText(element->type), TypeText(coerce_to));
@@ -317,25 +338,38 @@ Expr* TransformArray(ParseState& p, const PgQuery__AArrayExpr& array, Oid array_
 
 Expr* TransformExpr(ParseState& p, const RawNode* node) {
   switch (node->node_case) {
-    case PG_QUERY__NODE__NODE_COLUMN_REF: return TransformColumnRef(p, *node->column_ref);
-    case PG_QUERY__NODE__NODE_PARAM_REF: return TransformParam(p, *node->param_ref);
-    case PG_QUERY__NODE__NODE_A_CONST: return TransformConst(p, *node->a_const);
-    case PG_QUERY__NODE__NODE_A_EXPR: return TransformAExpr(p, *node->a_expr);
-    case PG_QUERY__NODE__NODE_BOOL_EXPR: return TransformBool(p, *node->bool_expr);
-    case PG_QUERY__NODE__NODE_FUNC_CALL: return TransformFuncCall(p, *node->func_call);
-    case PG_QUERY__NODE__NODE_TYPE_CAST: return TransformTypeCast(p, *node->type_cast);
-    case PG_QUERY__NODE__NODE_COLLATE_CLAUSE: return TransformCollate(p, *node->collate_clause);
-    case PG_QUERY__NODE__NODE_SUB_LINK: return TransformSublink(p, *node->sub_link);
-    case PG_QUERY__NODE__NODE_CASE_EXPR: return TransformCase(p, *node->case_expr);
-    case PG_QUERY__NODE__NODE_NULL_TEST: return TransformNullTest(p, *node->null_test);
-    case PG_QUERY__NODE__NODE_BOOLEAN_TEST: return TransformBooleanTest(p, *node->boolean_test);
+    case PG_QUERY__NODE__NODE_COLUMN_REF:
+      return TransformColumnRef(p, *node->column_ref);
+    case PG_QUERY__NODE__NODE_PARAM_REF:
+      return TransformParam(p, *node->param_ref);
+    case PG_QUERY__NODE__NODE_A_CONST:
+      return TransformConst(p, *node->a_const);
+    case PG_QUERY__NODE__NODE_A_EXPR:
+      return TransformAExpr(p, *node->a_expr);
+    case PG_QUERY__NODE__NODE_BOOL_EXPR:
+      return TransformBool(p, *node->bool_expr);
+    case PG_QUERY__NODE__NODE_FUNC_CALL:
+      return TransformFuncCall(p, *node->func_call);
+    case PG_QUERY__NODE__NODE_TYPE_CAST:
+      return TransformTypeCast(p, *node->type_cast);
+    case PG_QUERY__NODE__NODE_COLLATE_CLAUSE:
+      return TransformCollate(p, *node->collate_clause);
+    case PG_QUERY__NODE__NODE_SUB_LINK:
+      return TransformSublink(p, *node->sub_link);
+    case PG_QUERY__NODE__NODE_CASE_EXPR:
+      return TransformCase(p, *node->case_expr);
+    case PG_QUERY__NODE__NODE_NULL_TEST:
+      return TransformNullTest(p, *node->null_test);
+    case PG_QUERY__NODE__NODE_BOOLEAN_TEST:
+      return TransformBooleanTest(p, *node->boolean_test);
     case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION:
       return TransformSqlValue(p, *node->sqlvalue_function);
     case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:
       return TransformArray(p, *node->a_array_expr, kInvalidOid, kInvalidOid, -1);
     case PG_QUERY__NODE__NODE_COALESCE_EXPR:
       return TransformCommonType(p, ExprKind::kCoalesce, "COALESCE", node->coalesce_expr->args,
-                                 node->coalesce_expr->n_args, p.Location(node->coalesce_expr->location));
+                                 node->coalesce_expr->n_args,
+                                 p.Location(node->coalesce_expr->location));
     case PG_QUERY__NODE__NODE_MIN_MAX_EXPR: {
       const PgQuery__MinMaxExpr& raw = *node->min_max_expr;
       bool greatest = raw.op == PG_QUERY__MIN_MAX_OP__IS_GREATEST;
@@ -355,9 +389,12 @@ Expr* TransformExpr(ParseState& p, const RawNode* node) {
       ThrowAt(p, p.Location(node->set_to_default->location), sqlstate::kSyntaxError,
               "DEFAULT is not allowed in this context");
     case PG_QUERY__NODE__NODE_XML_EXPR:
-    case PG_QUERY__NODE__NODE_XML_SERIALIZE: RefuseAt(p, -1, "XML expressions");
-    case PG_QUERY__NODE__NODE_CURRENT_OF_EXPR: RefuseAt(p, -1, "WHERE CURRENT OF");
-    default: RefuseAt(p, -1, "this kind of expression");
+    case PG_QUERY__NODE__NODE_XML_SERIALIZE:
+      RefuseAt(p, -1, "XML expressions");
+    case PG_QUERY__NODE__NODE_CURRENT_OF_EXPR:
+      RefuseAt(p, -1, "WHERE CURRENT OF");
+    default:
+      RefuseAt(p, -1, "this kind of expression");
   }
 }
 

@@ -29,8 +29,8 @@ std::span<const QueryColumn> ColumnsOfTable(ParseState& p, const Relation& table
 // The view's own query, in a level of its own: it sees nothing of the query around it.
 const Query* ExpandView(ParseState& p, const Relation& view) {
   if (p.a.view_depth >= kViewDepthMax)
-    Throw(sqlstate::kInvalidObjectDefinition, "infinite recursion detected in rules for relation \"{}\"",
-          view.name);
+    Throw(sqlstate::kInvalidObjectDefinition,
+          "infinite recursion detected in rules for relation \"{}\"", view.name);
   ParsedSql parsed = ParseSql(view.view_sql);
   if (parsed.statements().size() != 1 ||
       parsed.statements()[0].node->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
@@ -121,14 +121,16 @@ bool IsFutureCte(const ParseState& p, std::string_view name) {
   if (schema.empty()) {
     Error e = MakeError(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name);
     if (IsFutureCte(p, name)) {
-      e.Detail(fmt::format("There is a WITH item named \"{}\", but it cannot be referenced from this "
-                           "part of the query.",
-                           name));
+      e.Detail(
+          fmt::format("There is a WITH item named \"{}\", but it cannot be referenced from this "
+                      "part of the query.",
+                      name));
       e.Hint("Use WITH RECURSIVE, or re-order the WITH items to remove forward references.");
     }
     throw QueryError(e.At(ErrorPosition(p, location)));
   }
-  ThrowAt(p, location, sqlstate::kUndefinedTable, "relation \"{}.{}\" does not exist", schema, name);
+  ThrowAt(p, location, sqlstate::kUndefinedTable, "relation \"{}.{}\" does not exist", schema,
+          name);
 }
 
 void MakeTableRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
@@ -215,7 +217,8 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
   if (raw->node_case != PG_QUERY__NODE__NODE_FUNC_CALL)
     RefuseAt(p, -1, "this kind of function in FROM");
 
-  if (raw->func_call->n_args > 1 && RawString(raw->func_call->funcname[raw->func_call->n_funcname - 1]) == "unnest")
+  if (raw->func_call->n_args > 1 &&
+      RawString(raw->func_call->funcname[raw->func_call->n_funcname - 1]) == "unnest")
     RefuseAt(p, p.Location(raw->func_call->location), "unnest of several arrays");
   QueryRel rel{};
   rel.kind = RelKind::kFunction;
@@ -236,8 +239,10 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
     RefuseAt(p, p.Location(raw->func_call->location), "function \"{}\" in FROM", function_name);
   rel.function = call;
   rel.lateral = ContainsColumn(*call);
-  rel.alias = p.a.arena->CopyString(range.alias != nullptr ? range.alias->aliasname : function_name);
-  std::vector<QueryColumn> columns{{rel.alias, call->type, call->typmod, TypeCollation(call->type)}};
+  rel.alias =
+      p.a.arena->CopyString(range.alias != nullptr ? range.alias->aliasname : function_name);
+  std::vector<QueryColumn> columns{
+      {rel.alias, call->type, call->typmod, TypeCollation(call->type)}};
   if (range.ordinality) columns.push_back({"ordinality", kInt8Oid, -1, kInvalidOid});
   rel.columns = p.a.arena->CopyArray(columns);
   int index = AddRel(p, rel);
@@ -290,7 +295,8 @@ void CheckNameConflicts(ParseState& p, const std::vector<NsItem>& existing,
       if (a.table != nullptr && b.table != nullptr && !a.has_alias && !b.has_alias &&
           a.table->oid != b.table->oid)
         continue;
-      ThrowAt(p, -1, sqlstate::kDuplicateAlias, "table name \"{}\" specified more than once", a.name);
+      ThrowAt(p, -1, sqlstate::kDuplicateAlias, "table name \"{}\" specified more than once",
+              a.name);
     }
   }
 }

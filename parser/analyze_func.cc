@@ -7,8 +7,8 @@ namespace {
 
 constexpr Oid kPgTypeofOid = 1619;
 
-// Defaults of built-in functions (pg_proc.proargdefaults), as text of the parameters' types; the last
-// ones count. Functions that are not here are refused when called without all arguments.
+// Defaults of built-in functions (pg_proc.proargdefaults), as text of the parameters' types; the
+// last ones count. Functions that are not here are refused when called without all arguments.
 struct Defaults {
   std::string_view name;
   std::vector<std::string_view> values;
@@ -43,22 +43,26 @@ std::string Signature(std::string_view name, std::span<Expr* const> args) {
   Error e;
   if (several) {
     e = MakeError(sqlstate::kAmbiguousFunction, "function {} is not unique", Signature(name, args));
-    e.Hint("Could not choose a best candidate function. You might need to add explicit type casts.");
+    e.Hint(
+        "Could not choose a best candidate function. You might need to add explicit type casts.");
   } else {
-    e = MakeError(sqlstate::kUndefinedFunction, "function {} does not exist", Signature(name, args));
+    e = MakeError(sqlstate::kUndefinedFunction, "function {} does not exist",
+                  Signature(name, args));
     e.Hint(call.n_agg_order > 1
                ? "No aggregate function matches the given name and argument types. Perhaps you "
-                 "misplaced ORDER BY; ORDER BY must appear after all regular arguments of the aggregate."
+                 "misplaced ORDER BY; ORDER BY must appear after all regular arguments of the "
+                 "aggregate."
                : "No function matches the given name and argument types. You might need to add "
                  "explicit type casts.");
   }
   throw QueryError(e.At(ErrorPosition(p, location)));
 }
 
-void CheckPlainCall(ParseState& p, const PgQuery__FuncCall& call, std::string_view name, int location) {
+void CheckPlainCall(ParseState& p, const PgQuery__FuncCall& call, std::string_view name,
+                    int location) {
   auto fail = [&](const char* what) {
-    ThrowAt(p, location, sqlstate::kWrongObjectType, "{} specified, but {} is not an aggregate function",
-            what, name);
+    ThrowAt(p, location, sqlstate::kWrongObjectType,
+            "{} specified, but {} is not an aggregate function", what, name);
   };
   if (call.agg_star) fail(fmt::format("{}(*)", name).c_str());
   if (call.agg_distinct) fail("DISTINCT");
@@ -111,8 +115,8 @@ void AppendDefaults(ParseState& p, const FunctionChoice& choice, std::vector<Exp
 }
 
 // The trailing arguments as the one array that the function takes.
-void PackVariadic(ParseState& p, const FunctionChoice& choice, Oid element, std::vector<Expr*>* args,
-                  int location) {
+void PackVariadic(ParseState& p, const FunctionChoice& choice, Oid element,
+                  std::vector<Expr*>* args, int location) {
   auto count = static_cast<size_t>(choice.variadic_count);
   const TypeInfo* info = FindType(element);
   if (info == nullptr || info->array == kInvalidOid)
@@ -135,7 +139,8 @@ Expr* MakeFunctionCall(ParseState& p, const FunctionChoice& choice, std::vector<
   Oid result = ResolvePolymorphic(p, actual, declared, proc.result, location);
   for (size_t i = 0; i < args.size(); i++) {
     Oid target = declared[i];
-    // An unknown literal for "any" is text to everybody but the one function that tells types apart.
+    // An unknown literal for "any" is text to everybody but the one function that tells types
+    // apart.
     if (target == kAnyOid && args[i]->type == kUnknownOid && proc.oid != kPgTypeofOid &&
         args[i]->kind == ExprKind::kConst)
       target = kTextOid;
@@ -179,27 +184,34 @@ Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call) {
     ThrowNoFunction(p, spelled, args, call, choice.match == FunctionMatch::kMultiple, location);
   if (choice.match == FunctionMatch::kCoercion) {
     CheckPlainCall(p, call, name, location);
-    return CoerceType(p, args[0], choice.coercion_type, -1, CoercionContext::kExplicit, true, location);
+    return CoerceType(p, args[0], choice.coercion_type, -1, CoercionContext::kExplicit, true,
+                      location);
   }
   const ProcInfo& proc = *choice.proc;
   if (call.func_variadic && proc.variadic == kAnyOid)
     RefuseAt(p, location, "VARIADIC arguments of \"{}\"", name);
-  if (call.over != nullptr && proc.kind != 'f') RefuseAt(p, location, "window functions");
+  if (proc.kind == 'a' && IsOrderedSetAggregate(name))
+    ThrowAt(p, location, sqlstate::kWrongObjectType,
+            "WITHIN GROUP is required for ordered-set aggregate {}", name);
+  if (call.over != nullptr && proc.kind != 'f') {
+    Expr* window = MakeFunctionCall(p, choice, args, location);
+    window->variadic |= call.func_variadic;
+    return TransformWindowCall(p, window, call);
+  }
   if (proc.kind == 'w')
-    ThrowAt(p, location, sqlstate::kWrongObjectType, "window function {} requires an OVER clause", name);
+    ThrowAt(p, location, sqlstate::kWrongObjectType, "window function {} requires an OVER clause",
+            name);
   if (proc.kind == 'f') {
     CheckPlainCall(p, call, name, location);
     if (proc.returns_set) CheckSetReturning(p, call, name, location);
     if (proc.result == kRecordOid || proc.result == kVoidOid) {
-      if (proc.result == kRecordOid) RefuseAt(p, location, "function \"{}\", which returns a record", name);
+      if (proc.result == kRecordOid)
+        RefuseAt(p, location, "function \"{}\", which returns a record", name);
     }
     Expr* result = MakeFunctionCall(p, choice, std::move(args), location);
     result->variadic |= call.func_variadic;
     return result;
   }
-  if (IsOrderedSetAggregate(name))
-    ThrowAt(p, location, sqlstate::kWrongObjectType,
-            "WITHIN GROUP is required for ordered-set aggregate {}", name);
   if (call.n_args == 0 && !call.agg_star)
     ThrowAt(p, location, sqlstate::kWrongObjectType,
             "{}(*) must be used to call a parameterless aggregate function", name);

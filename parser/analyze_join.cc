@@ -9,11 +9,16 @@ namespace {
 
 JoinType TypeOf(ParseState& p, PgQuery__JoinType type) {
   switch (type) {
-    case PG_QUERY__JOIN_TYPE__JOIN_INNER: return JoinType::kInner;
-    case PG_QUERY__JOIN_TYPE__JOIN_LEFT: return JoinType::kLeft;
-    case PG_QUERY__JOIN_TYPE__JOIN_RIGHT: return JoinType::kRight;
-    case PG_QUERY__JOIN_TYPE__JOIN_FULL: return JoinType::kFull;
-    default: RefuseAt(p, -1, "this kind of join");
+    case PG_QUERY__JOIN_TYPE__JOIN_INNER:
+      return JoinType::kInner;
+    case PG_QUERY__JOIN_TYPE__JOIN_LEFT:
+      return JoinType::kLeft;
+    case PG_QUERY__JOIN_TYPE__JOIN_RIGHT:
+      return JoinType::kRight;
+    case PG_QUERY__JOIN_TYPE__JOIN_FULL:
+      return JoinType::kFull;
+    default:
+      RefuseAt(p, -1, "this kind of join");
   }
 }
 
@@ -21,7 +26,8 @@ JoinType TypeOf(ParseState& p, PgQuery__JoinType type) {
 std::vector<NsColumn> VisibleColumns(const std::vector<NsItem>& names) {
   std::vector<NsColumn> columns;
   for (const NsItem& item : names)
-    if (item.columns_visible) columns.insert(columns.end(), item.columns->begin(), item.columns->end());
+    if (item.columns_visible)
+      columns.insert(columns.end(), item.columns->begin(), item.columns->end());
   return columns;
 }
 
@@ -87,8 +93,10 @@ Expr* MergeColumns(ParseState& p, JoinType type, Expr* left, Expr* right) {
   switch (type) {
     case JoinType::kInner:
       return coerced_left == left ? left : coerced_right == right ? right : coerced_left;
-    case JoinType::kLeft: return coerced_left;
-    case JoinType::kRight: return coerced_right;
+    case JoinType::kLeft:
+      return coerced_left;
+    case JoinType::kRight:
+      return coerced_right;
     default: {
       Expr* merged = p.New(ExprKind::kCoalesce, common, -1);
       merged->typmod = typmod;
@@ -176,7 +184,8 @@ const Expr* TransformOn(ParseState& p, const RawNode* quals, const std::vector<N
 
 }  // namespace
 
-const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& raw, std::vector<NsItem>* names) {
+const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& raw,
+                              std::vector<NsItem>* names) {
   JoinTree* join = p.a.arena->New<JoinTree>();
   join->is_leaf = false;
   join->rel = -1;

@@ -19,12 +19,14 @@ const Expr* RaiseLevels(ParseState& p, const Expr* expr, int levels_up, int loca
   return copy;
 }
 
-const NsColumn* FindInItem(const ParseState& p, const NsItem& item, std::string_view name, int location) {
+const NsColumn* FindInItem(const ParseState& p, const NsItem& item, std::string_view name,
+                           int location) {
   const NsColumn* found = nullptr;
   for (const NsColumn& column : *item.columns) {
     if (column.name != name) continue;
     if (found != nullptr)
-      ThrowAt(p, location, sqlstate::kAmbiguousColumn, "column reference \"{}\" is ambiguous", name);
+      ThrowAt(p, location, sqlstate::kAmbiguousColumn, "column reference \"{}\" is ambiguous",
+              name);
     found = &column;
   }
   return found;
@@ -85,9 +87,10 @@ bool IsHidden(ParseState& p, std::string_view name) {
   if (schema.empty() && IsHidden(p, name)) {
     e = MakeError(sqlstate::kUndefinedTable,
                   "invalid reference to FROM-clause entry for table \"{}\"", name);
-    e.Hint(fmt::format("There is an entry for table \"{}\", but it cannot be referenced from this "
-                       "part of the query.",
-                       name));
+    e.Hint(
+        fmt::format("There is an entry for table \"{}\", but it cannot be referenced from this "
+                    "part of the query.",
+                    name));
   } else {
     e = MakeError(sqlstate::kUndefinedTable, "missing FROM-clause entry for table \"{}\"", name);
     for (ParseState* state = &p; state != nullptr && e.hint.empty(); state = state->parent)
@@ -147,11 +150,12 @@ NearestColumns FindNearest(ParseState& p, std::string_view qualifier, std::strin
   return nearest;
 }
 
-[[noreturn]] void ThrowMissingColumn(ParseState& p, std::string_view qualifier, std::string_view name,
-                                     int location) {
-  Error e = qualifier.empty()
-                ? MakeError(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", name)
-                : MakeError(sqlstate::kUndefinedColumn, "column {}.{} does not exist", qualifier, name);
+[[noreturn]] void ThrowMissingColumn(ParseState& p, std::string_view qualifier,
+                                     std::string_view name, int location) {
+  Error e =
+      qualifier.empty()
+          ? MakeError(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", name)
+          : MakeError(sqlstate::kUndefinedColumn, "column {}.{} does not exist", qualifier, name);
   NearestColumns nearest = FindNearest(p, qualifier, name);
   if (!nearest.second.empty())
     e.Hint(fmt::format("Perhaps you meant to reference the column \"{}\" or the column \"{}\".",
@@ -161,7 +165,9 @@ NearestColumns FindNearest(ParseState& p, std::string_view qualifier, std::strin
   throw QueryError(e.At(ErrorPosition(p, location)));
 }
 
-bool IsStar(const RawNode* node) { return node->node_case == PG_QUERY__NODE__NODE_A_STAR; }
+bool IsStar(const RawNode* node) {
+  return node->node_case == PG_QUERY__NODE__NODE_A_STAR;
+}
 
 std::string SpelledName(const PgQuery__ColumnRef& ref) {
   std::string spelled;
@@ -225,7 +231,8 @@ Expr* FindColumnByName(ParseState& p, std::string_view name, bool local_only, in
         continue;
       }
       if (found != nullptr)
-        ThrowAt(p, location, sqlstate::kAmbiguousColumn, "column reference \"{}\" is ambiguous", name);
+        ThrowAt(p, location, sqlstate::kAmbiguousColumn, "column reference \"{}\" is ambiguous",
+                name);
       CheckLateral(p, item, location);
       found = column;
     }
@@ -239,8 +246,7 @@ Expr* TransformColumnRef(ParseState& p, const PgQuery__ColumnRef& ref) {
   int location = p.Location(ref.location);
   const RawNode* last = ref.fields[ref.n_fields - 1];
   if (IsStar(last)) {
-    if (ref.n_fields == 1)
-      ThrowAt(p, location, sqlstate::kSyntaxError, "invalid use of \"*\"");
+    if (ref.n_fields == 1) ThrowAt(p, location, sqlstate::kSyntaxError, "invalid use of \"*\"");
     RefuseAt(p, location, "a whole row as a value");
   }
   std::string_view name = RawString(last);

@@ -1,4 +1,5 @@
-// What the grammar calls A_Expr: operators, IN, BETWEEN, NULLIF, IS DISTINCT FROM, and rows compared.
+// What the grammar calls A_Expr: operators, IN, BETWEEN, NULLIF, IS DISTINCT FROM, and rows
+// compared.
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
@@ -26,8 +27,8 @@ void CheckRowSizes(ParseState& p, size_t left, size_t right, int location) {
     ThrowAt(p, location, sqlstate::kFeatureNotSupported, "cannot compare rows of zero length");
 }
 
-Expr* MakeRowDistinct(ParseState& p, const std::vector<Expr*>& left, const std::vector<Expr*>& right,
-                      int location) {
+Expr* MakeRowDistinct(ParseState& p, const std::vector<Expr*>& left,
+                      const std::vector<Expr*>& right, int location) {
   if (left.size() != right.size())
     ThrowAt(p, location, sqlstate::kSyntaxError, "unequal number of entries in row expressions");
   if (left.empty()) return MakeBoolConst(p, false, location);
@@ -38,7 +39,8 @@ Expr* MakeRowDistinct(ParseState& p, const std::vector<Expr*>& left, const std::
 }
 
 bool IsNullConst(const RawNode* node) {
-  return node != nullptr && node->node_case == PG_QUERY__NODE__NODE_A_CONST && node->a_const->isnull;
+  return node != nullptr && node->node_case == PG_QUERY__NODE__NODE_A_CONST &&
+         node->a_const->isnull;
 }
 
 Expr* TransformOp(ParseState& p, const PgQuery__AExpr& raw) {
@@ -82,7 +84,8 @@ Expr* TransformNullIf(ParseState& p, const PgQuery__AExpr& raw) {
   Expr* left = TransformExpr(p, raw.lexpr);
   Expr* result = MakeOperator(p, "=", left, TransformExpr(p, raw.rexpr), location);
   if (result->type != kBoolOid)
-    ThrowAt(p, location, sqlstate::kDatatypeMismatch, "NULLIF requires = operator to yield boolean");
+    ThrowAt(p, location, sqlstate::kDatatypeMismatch,
+            "NULLIF requires = operator to yield boolean");
   result->kind = ExprKind::kNullIf;
   result->type = result->args[0]->type;
   result->typmod = result->args[0]->typmod;
@@ -117,8 +120,7 @@ Expr* TransformIn(ParseState& p, const PgQuery__AExpr& raw) {
     for (size_t i = 0; i < list.n_items; i++) {
       if (!IsRow(list.items[i])) RefuseAt(p, location, "a row IN a list of anything but rows");
       std::vector<Expr*> left = TransformRow(p, raw.lexpr);
-      parts.push_back(
-          MakeRowComparison(p, name, left, TransformRow(p, list.items[i]), location));
+      parts.push_back(MakeRowComparison(p, name, left, TransformRow(p, list.items[i]), location));
     }
     return CombineBools(p, !use_or, std::move(parts), location);
   }
@@ -131,7 +133,8 @@ Expr* TransformIn(ParseState& p, const PgQuery__AExpr& raw) {
   std::vector<Expr*> columns, others;
   others.reserve(list.n_items);
   for (Expr* value : values) (ContainsColumn(*value) ? columns : others).push_back(value);
-  Expr* array = others.size() > 1 ? TransformInArray(p, name, use_or, left, others, location) : nullptr;
+  Expr* array =
+      others.size() > 1 ? TransformInArray(p, name, use_or, left, others, location) : nullptr;
   if (array != nullptr) {
     parts.push_back(array);
     values = std::move(columns);
@@ -171,8 +174,9 @@ Expr* TransformBetween(ParseState& p, const PgQuery__AExpr& raw) {
     case PG_QUERY__A__EXPR__KIND__AEXPR_NOT_BETWEEN:
       return const_cast<Expr*>(both(false, "<", low, ">", high));
     case PG_QUERY__A__EXPR__KIND__AEXPR_BETWEEN_SYM:
-      return CombineBools(
-          p, false, {both(true, ">=", low, "<=", high), both(true, ">=", high, "<=", low)}, location);
+      return CombineBools(p, false,
+                          {both(true, ">=", low, "<=", high), both(true, ">=", high, "<=", low)},
+                          location);
     default:
       return CombineBools(
           p, true, {both(false, "<", low, ">", high), both(false, "<", high, ">", low)}, location);
@@ -188,8 +192,8 @@ Expr* TransformArrayOp(ParseState& p, const PgQuery__AExpr& raw, bool use_or) {
 
 }  // namespace
 
-// (a, b) < (c, d) is a < c OR (a = c AND b < d): NULLs come out as Postgres's row comparison has them,
-// which stops at the first pair that is not equal.
+// (a, b) < (c, d) is a < c OR (a = c AND b < d): NULLs come out as Postgres's row comparison has
+// them, which stops at the first pair that is not equal.
 Expr* MakeRowComparison(ParseState& p, std::string_view name, const std::vector<Expr*>& left,
                         const std::vector<Expr*>& right, int location) {
   CheckRowSizes(p, left.size(), right.size(), location);
@@ -197,7 +201,8 @@ Expr* MakeRowComparison(ParseState& p, std::string_view name, const std::vector<
     Expr* result = MakeOperator(p, oper, left[i], right[i], location);
     if (result->type != kBoolOid)
       ThrowAt(p, location, sqlstate::kDatatypeMismatch,
-              "row comparison operator must yield type boolean, not type {}", TypeText(result->type));
+              "row comparison operator must yield type boolean, not type {}",
+              TypeText(result->type));
     return result;
   };
   size_t count = left.size();
@@ -208,10 +213,11 @@ Expr* MakeRowComparison(ParseState& p, std::string_view name, const std::vector<
     return CombineBools(p, name == "=", std::move(parts), location);
   }
   if (name != "<" && name != "<=" && name != ">" && name != ">=") {
-    QueryError e(MakeError(sqlstate::kFeatureNotSupported,
-                           "could not determine interpretation of row comparison operator {}", name)
-                     .Hint("Row comparison operators must be associated with btree operator families.")
-                     .At(ErrorPosition(p, location)));
+    QueryError e(
+        MakeError(sqlstate::kFeatureNotSupported,
+                  "could not determine interpretation of row comparison operator {}", name)
+            .Hint("Row comparison operators must be associated with btree operator families.")
+            .At(ErrorPosition(p, location)));
     throw e;
   }
   std::string_view strict = name.substr(0, 1);
@@ -230,13 +236,17 @@ Expr* TransformAExpr(ParseState& p, const PgQuery__AExpr& raw) {
     case PG_QUERY__A__EXPR__KIND__AEXPR_ILIKE:
     case PG_QUERY__A__EXPR__KIND__AEXPR_SIMILAR:
       return TransformOp(p, raw);
-    case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ANY: return TransformArrayOp(p, raw, true);
-    case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ALL: return TransformArrayOp(p, raw, false);
+    case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ANY:
+      return TransformArrayOp(p, raw, true);
+    case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ALL:
+      return TransformArrayOp(p, raw, false);
     case PG_QUERY__A__EXPR__KIND__AEXPR_DISTINCT:
     case PG_QUERY__A__EXPR__KIND__AEXPR_NOT_DISTINCT:
       return TransformDistinct(p, raw);
-    case PG_QUERY__A__EXPR__KIND__AEXPR_NULLIF: return TransformNullIf(p, raw);
-    case PG_QUERY__A__EXPR__KIND__AEXPR_IN: return TransformIn(p, raw);
+    case PG_QUERY__A__EXPR__KIND__AEXPR_NULLIF:
+      return TransformNullIf(p, raw);
+    case PG_QUERY__A__EXPR__KIND__AEXPR_IN:
+      return TransformIn(p, raw);
     case PG_QUERY__A__EXPR__KIND__AEXPR_BETWEEN:
     case PG_QUERY__A__EXPR__KIND__AEXPR_NOT_BETWEEN:
     case PG_QUERY__A__EXPR__KIND__AEXPR_BETWEEN_SYM:

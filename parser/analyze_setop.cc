@@ -1,4 +1,5 @@
-// UNION, INTERSECT, EXCEPT, and VALUES: columns whose types several queries or rows decide together.
+// UNION, INTERSECT, EXCEPT, and VALUES: columns whose types several queries or rows decide
+// together.
 #include "parser/analyzer.h"
 #include "parser/shift_levels.h"
 #include "parser/walk.h"
@@ -30,17 +31,23 @@ Expr* OutputColumn(ParseState& p, int rel, int column, const QueryColumn& like, 
 
 const char* SetOpName(PgQuery__SetOperation op) {
   switch (op) {
-    case PG_QUERY__SET_OPERATION__SETOP_UNION: return "UNION";
-    case PG_QUERY__SET_OPERATION__SETOP_INTERSECT: return "INTERSECT";
-    default: return "EXCEPT";
+    case PG_QUERY__SET_OPERATION__SETOP_UNION:
+      return "UNION";
+    case PG_QUERY__SET_OPERATION__SETOP_INTERSECT:
+      return "INTERSECT";
+    default:
+      return "EXCEPT";
   }
 }
 
 SetOpKind KindOf(PgQuery__SetOperation op) {
   switch (op) {
-    case PG_QUERY__SET_OPERATION__SETOP_UNION: return SetOpKind::kUnion;
-    case PG_QUERY__SET_OPERATION__SETOP_INTERSECT: return SetOpKind::kIntersect;
-    default: return SetOpKind::kExcept;
+    case PG_QUERY__SET_OPERATION__SETOP_UNION:
+      return SetOpKind::kUnion;
+    case PG_QUERY__SET_OPERATION__SETOP_INTERSECT:
+      return SetOpKind::kIntersect;
+    default:
+      return SetOpKind::kExcept;
   }
 }
 
@@ -57,7 +64,8 @@ Arm TransformLeaf(ParseState& p, const PgQuery__SelectStmt& statement) {
   Query* query = TransformSubselect(p, statement, false);
   if (ContainsColumn(*query, 1))
     ThrowAt(p, -1, sqlstate::kInvalidColumnReference,
-            "UNION/INTERSECT/EXCEPT member statement cannot refer to other relations of same query level");
+            "UNION/INTERSECT/EXCEPT member statement cannot refer to other relations of same query "
+            "level");
   Arm arm;
   arm.tree = p.a.arena->New<SetOpTree>();
   arm.tree->leaf = query;
@@ -76,8 +84,8 @@ Query* QueryOfTree(ParseState& p, const Arm& arm) {
   for (size_t i = 0; i < arm.columns.size(); i++) {
     const Expr& column = *arm.columns[i];
     QueryColumn like{arm.names[i], column.type, column.typmod, column.collation};
-    targets.push_back({OutputColumn(p, kInput, static_cast<int>(i), like, column.location), arm.names[i],
-                       false});
+    targets.push_back(
+        {OutputColumn(p, kInput, static_cast<int>(i), like, column.location), arm.names[i], false});
   }
   query->targets = p.a.arena->CopyArray(targets);
   ForEachSetOpLeaf(arm.tree, [](const Query& leaf) { ShiftLevels(const_cast<Query&>(leaf), 1); });
@@ -89,8 +97,8 @@ void CoerceArm(ParseState& p, Arm* arm, std::span<const QueryColumn> wanted) {
   bool same = true;
   for (size_t i = 0; i < wanted.size(); i++) same = same && arm->columns[i]->type == wanted[i].type;
   if (same) return;
-  Query* query = arm->tree->leaf != nullptr ? const_cast<Query*>(arm->tree->leaf)
-                                            : QueryOfTree(p, *arm);
+  Query* query =
+      arm->tree->leaf != nullptr ? const_cast<Query*>(arm->tree->leaf) : QueryOfTree(p, *arm);
   SetOpTree* leaf = p.a.arena->New<SetOpTree>();
   leaf->leaf = CoerceQueryColumns(p, query, wanted);
   arm->tree = leaf;
@@ -117,8 +125,8 @@ Arm Combine(ParseState& p, const PgQuery__SelectStmt& statement, Arm left, Arm r
     Oid type = SelectCommonType(p, both, name, &best);
     for (Expr* column : both)
       if (!CanCoerce(column->type, type, CoercionContext::kImplicit))
-        ThrowAt(p, ExprLocation(*column), sqlstate::kCannotCoerce, "{} could not convert type {} to {}",
-                name, TypeText(column->type), TypeText(type));
+        ThrowAt(p, ExprLocation(*column), sqlstate::kCannotCoerce,
+                "{} could not convert type {} to {}", name, TypeText(column->type), TypeText(type));
     // A literal that is none of that type is reported before the next column is looked at.
     for (Expr* column : both)
       if (column->type == kUnknownOid && column->kind == ExprKind::kConst)
@@ -128,7 +136,8 @@ Arm Combine(ParseState& p, const PgQuery__SelectStmt& statement, Arm left, Arm r
     column->column = static_cast<int>(i);
     column->typmod = SelectCommonTypmod(both, type);
     if (TypeCollation(type) != kInvalidOid) {
-      column->collation = SelectCommonCollation(p, std::vector<const Expr*>(both, both + 2), union_all);
+      column->collation =
+          SelectCommonCollation(p, std::vector<const Expr*>(both, both + 2), union_all);
       if (column->collation == kInvalidOid && TypeCollation(both[0]->type) == kInvalidOid &&
           TypeCollation(both[1]->type) == kInvalidOid)
         column->collation = TypeCollation(type);  // unknown literals become text
@@ -150,7 +159,8 @@ Arm Combine(ParseState& p, const PgQuery__SelectStmt& statement, Arm left, Arm r
 Arm TransformTree(ParseState& p, const PgQuery__SelectStmt& statement) {
   if (IsLeaf(statement)) {
     if (statement.into_clause != nullptr)
-      ThrowAt(p, -1, sqlstate::kSyntaxError, "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT");
+      ThrowAt(p, -1, sqlstate::kSyntaxError,
+              "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT");
     return TransformLeaf(p, statement);
   }
   Arm left = TransformTree(p, *statement.larg);
@@ -164,19 +174,21 @@ void TransformSetOpOrder(ParseState& p, const PgQuery__SelectStmt& statement, co
   item.rel_visible = false;
   item.columns = p.a.NewColumnList();
   for (size_t i = 0; i < arm.columns.size(); i++)
-    item.columns->push_back({arm.names[i], nullptr, kInput, static_cast<int>(i), arm.columns[i]->type,
-                             arm.columns[i]->typmod, arm.columns[i]->collation});
+    item.columns->push_back({arm.names[i], nullptr, kInput, static_cast<int>(i),
+                             arm.columns[i]->type, arm.columns[i]->typmod,
+                             arm.columns[i]->collation});
   std::vector<NsItem> saved = std::exchange(p.names, {item});
   size_t columns = p.targets.size();
   std::vector<SortKey> order =
-      TransformOrderBy(p, statement.sort_clause, statement.n_sort_clause, false);
+      TransformOrderBy(p, statement.sort_clause, statement.n_sort_clause, Clause::kOrderBy);
   p.names = std::move(saved);
   if (p.targets.size() != columns) {
-    QueryError e(MakeError(sqlstate::kFeatureNotSupported, "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
-                     .Detail("Only result column names can be used, not expressions or functions.")
-                     .Hint("Add the expression/function to every SELECT, or move the UNION into a FROM "
-                           "clause.")
-                     .At(ErrorPosition(p, ExprLocation(*p.targets[columns].expr))));
+    QueryError e(
+        MakeError(sqlstate::kFeatureNotSupported, "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
+            .Detail("Only result column names can be used, not expressions or functions.")
+            .Hint("Add the expression/function to every SELECT, or move the UNION into a FROM "
+                  "clause.")
+            .At(ErrorPosition(p, ExprLocation(*p.targets[columns].expr))));
     throw e;
   }
   query->order_by = p.a.arena->CopyArray(order);
@@ -226,8 +238,10 @@ Query* CoerceQueryColumns(ParseState& p, Query* query, std::span<const QueryColu
   n = 0;
   for (const Target& target : query->targets) {
     if (target.junk) continue;
-    columns.push_back({target.name, target.expr->type, target.expr->typmod, target.expr->collation});
-    Expr* column = OutputColumn(p, 0, static_cast<int>(n), columns.back(), ExprLocation(*target.expr));
+    columns.push_back(
+        {target.name, target.expr->type, target.expr->typmod, target.expr->collation});
+    Expr* column =
+        OutputColumn(p, 0, static_cast<int>(n), columns.back(), ExprLocation(*target.expr));
     Expr* value = cast(column, types[n++].type);
     AssignExprCollations(p, value);
     output.push_back({value, target.name, false});
@@ -276,8 +290,8 @@ Query* TransformValues(ParseState& p, const PgQuery__SelectStmt& statement) {
       column[r] = rows[r][c] = CoerceToCommon(p, column[r], type, "VALUES");
     Oid collation = TypeCollation(type) == kInvalidOid
                         ? kInvalidOid
-                        : SelectCommonCollation(p, std::vector<const Expr*>(column.begin(), column.end()),
-                                                true);
+                        : SelectCommonCollation(
+                              p, std::vector<const Expr*>(column.begin(), column.end()), true);
     columns.push_back({p.a.arena->CopyString(fmt::format("column{}", c + 1)), type,
                        SelectCommonTypmod(column, type), collation});
   }
@@ -296,7 +310,7 @@ Query* TransformValues(ParseState& p, const PgQuery__SelectStmt& statement) {
     p.targets.push_back({MakeColumnExpr(p, c, 0, -1), c.name, false});
   p.names.push_back(item);
   std::vector<SortKey> order =
-      TransformOrderBy(p, statement.sort_clause, statement.n_sort_clause, false);
+      TransformOrderBy(p, statement.sort_clause, statement.n_sort_clause, Clause::kOrderBy);
   TransformLimit(p, statement, query);
   query->order_by = p.a.arena->CopyArray(order);
   FinishQuery(p, query);

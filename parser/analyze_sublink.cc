@@ -32,7 +32,7 @@ void TransformArraySublink(ParseState& p, const Query& query, Expr* sublink) {
   const Expr& column = OnlyColumn(p, query, sublink->location);
   const TypeInfo* info = FindType(column.type);
   sublink->sublink = SublinkKind::kArray;
-  sublink->type = info == nullptr               ? kInvalidOid
+  sublink->type = info == nullptr                ? kInvalidOid
                   : info->element != kInvalidOid ? column.type
                                                  : info->array;
   if (sublink->type == kInvalidOid)
@@ -42,7 +42,8 @@ void TransformArraySublink(ParseState& p, const Query& query, Expr* sublink) {
   sublink->collation = column.collation;
 }
 
-// x op ANY (SELECT …): the left sides are cast to the operators' types, and so is the subquery's output.
+// x op ANY (SELECT …): the left sides are cast to the operators' types, and so is the subquery's
+// output.
 void TransformComparison(ParseState& p, const PgQuery__SubLink& raw, Query* query, Expr* sublink) {
   int location = sublink->location;
   std::string_view name =
@@ -93,8 +94,11 @@ void TransformComparison(ParseState& p, const PgQuery__SubLink& raw, Query* quer
 Expr* TransformSublink(ParseState& p, const PgQuery__SubLink& raw) {
   int location = p.Location(raw.location);
   switch (p.clause) {
-    case Clause::kStandalone: ThrowAt(p, location, sqlstate::kFeatureNotSupported, "cannot use subquery in partition key expression");
-    default: break;
+    case Clause::kStandalone:
+      ThrowAt(p, location, sqlstate::kFeatureNotSupported,
+              "cannot use subquery in partition key expression");
+    default:
+      break;
   }
   if (raw.subselect->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
     RefuseAt(p, location, "this kind of subquery");

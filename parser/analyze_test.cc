@@ -36,7 +36,8 @@ class AnalyzeTest : public testing::Test {
     catalog_.relations[20000] =
         Table(20000, "t", {{"id", kInt8Oid}, {"a", kInt4Oid}, {"n", kNumericOid}, {"s", kTextOid}});
     catalog_.relations[20000].primary_key = {0};
-    catalog_.relations[20001] = Table(20001, "u", {{"id", kInt8Oid}, {"b", kInt4Oid}, {"x", kTextOid}});
+    catalog_.relations[20001] =
+        Table(20001, "u", {{"id", kInt8Oid}, {"b", kInt4Oid}, {"x", kTextOid}});
     Relation view = Table(20002, "v", {{"key", kInt8Oid}, {"twice", kInt4Oid}});
     view.kind = RelationKind::kView;
     view.view_sql = "SELECT id, a * 2 FROM t WHERE a > 0";
@@ -111,7 +112,8 @@ TEST_F(AnalyzeTest, MakesOneArrayOfALongInList) {
   EXPECT_EQ(Where("a IN (1, id, 2)"), "(or (=any 0.1 const:integer[]) (= 0.1 0.0))");
   EXPECT_EQ(Where("a IN (1)"), "(= 0.1 1)");
   EXPECT_EQ(Where("a IN ($1, 2)"), "(=any 0.1 (array:integer[] $1:integer 2))");
-  EXPECT_EQ(Where("a IN (1, 2.5)"), "(=any (numeric 0.1) (array:numeric[] (numeric 1) const:numeric))");
+  EXPECT_EQ(Where("a IN (1, 2.5)"),
+            "(=any (numeric 0.1) (array:numeric[] (numeric 1) const:numeric))");
 
   std::string many = "SELECT 1 FROM t WHERE a IN (0";
   for (int i = 1; i < 5000; i++) many += ", " + std::to_string(i);
@@ -124,7 +126,8 @@ TEST_F(AnalyzeTest, FindsTheOperatorsOfSubqueries) {
   EXPECT_EQ(Where("n IN (SELECT b FROM u)"),
             "(any= 0.2 (query (select (b (numeric 0.1))) (from u)))");
   EXPECT_EQ(Where("n IN (SELECT DISTINCT b FROM u WHERE x = s)"),
-            "(any= 0.2 (query (select (b (numeric 0.0))) (from (*SELECT* (query (select (b 0.1)) (from u) "
+            "(any= 0.2 (query (select (b (numeric 0.0))) (from (*SELECT* (query (select (b 0.1)) "
+            "(from u) "
             "(where (= 0.2 0.3^2)) distinct)))))");
   EXPECT_EQ(Where("EXISTS (SELECT 1 FROM u WHERE u.id = t.id)"),
             "(exists (query (select (?column? 1)) (from u) (where (= 0.0 0.0^1))))");
@@ -134,34 +137,42 @@ TEST_F(AnalyzeTest, FindsTheOperatorsOfSubqueries) {
 
 TEST_F(AnalyzeTest, UnifiesTheColumnsOfSetOperations) {
   EXPECT_EQ(Print("SELECT a FROM t UNION ALL SELECT n FROM t"),
-            "(query (select (a -1.0)) (union all (query (select (a (numeric 0.1))) (from t)) (query (select "
+            "(query (select (a -1.0)) (union all (query (select (a (numeric 0.1))) (from t)) "
+            "(query (select "
             "(n 0.2)) (from t))))");
   // The inner UNION removes duplicates among integers, before the cast.
-  EXPECT_EQ(Print("SELECT a FROM t UNION SELECT b FROM u UNION ALL SELECT 1.5"),
-            "(query (select (a -1.0)) (union all (query (select (a (numeric 0.0))) (from (*SELECT* (query "
-            "(select (a -1.0)) (union (query (select (a 0.1)) (from t)) (query (select (b 0.1)) (from "
-            "u))))))) (query (select (?column? const:numeric)))))");
+  EXPECT_EQ(
+      Print("SELECT a FROM t UNION SELECT b FROM u UNION ALL SELECT 1.5"),
+      "(query (select (a -1.0)) (union all (query (select (a (numeric 0.0))) (from (*SELECT* "
+      "(query "
+      "(select (a -1.0)) (union (query (select (a 0.1)) (from t)) (query (select (b 0.1)) (from "
+      "u))))))) (query (select (?column? const:numeric)))))");
   EXPECT_EQ(Print("SELECT 'x' UNION SELECT s FROM t ORDER BY 1 LIMIT 2"),
-            "(query (select (?column? -1.0)) (union (query (select (?column? 'x'))) (query (select (s 0.3)) "
+            "(query (select (?column? -1.0)) (union (query (select (?column? 'x'))) (query (select "
+            "(s 0.3)) "
             "(from t))) (order 0<) (limit (int8 2)))");
 }
 
 TEST_F(AnalyzeTest, CountsLevelsOfWithQueries) {
   EXPECT_EQ(Print("WITH q AS (SELECT 1 AS c) SELECT (SELECT max(c) FROM q) FROM q"),
-            "(query (with q materialized refs 2 (query (select (c 1)))) (select (max (scalar (query (select "
+            "(query (with q materialized refs 2 (query (select (c 1)))) (select (max (scalar "
+            "(query (select "
             "(max (max 0.0))) (from (cte 0^1)) aggregated)))) (from (cte 0^0)))");
-  EXPECT_EQ(Print("WITH q AS (SELECT random() AS c) SELECT c FROM q"),
-            "(query (with q materialized refs 1 (query (select (c (random))))) (select (c 0.0)) (from "
-            "(cte 0^0)))");
+  EXPECT_EQ(
+      Print("WITH q AS (SELECT random() AS c) SELECT c FROM q"),
+      "(query (with q materialized refs 1 (query (select (c (random))))) (select (c 0.0)) (from "
+      "(cte 0^0)))");
   EXPECT_EQ(Print("WITH q AS NOT MATERIALIZED (SELECT 1 AS c) SELECT * FROM q, q r"),
-            "(query (with q refs 2 (query (select (c 1)))) (select (c 0.0) (c 1.0)) (from (join (cte 0^0) "
+            "(query (with q refs 2 (query (select (c 1)))) (select (c 0.0) (c 1.0)) (from (join "
+            "(cte 0^0) "
             "(cte 0^0))))");
 }
 
 TEST_F(AnalyzeTest, ExpandsViews) {
-  EXPECT_EQ(Print("SELECT twice FROM v WHERE key = 1"),
-            "(query (select (twice 0.1)) (from (v (query (select (id 0.0) (?column? (* 0.1 2))) (from t) "
-            "(where (> 0.1 0))))) (where (= 0.0 1)))");
+  EXPECT_EQ(
+      Print("SELECT twice FROM v WHERE key = 1"),
+      "(query (select (twice 0.1)) (from (v (query (select (id 0.0) (?column? (* 0.1 2))) (from t) "
+      "(where (> 0.1 0))))) (where (= 0.0 1)))");
   EXPECT_EQ(ErrorOf("SELECT * FROM loop").state, sqlstate::kInvalidObjectDefinition);
 }
 
@@ -170,8 +181,9 @@ TEST_F(AnalyzeTest, KeepsTheShapeOfJoins) {
             "(query (select (id 0.0)) (from (left t u (on (= 0.0 1.0)))) (where (> 1.1 1)))");
   EXPECT_EQ(Print("SELECT id FROM t FULL JOIN u USING (id)"),
             "(query (select (id (coalesce 0.0 1.0))) (from (full t u (on (= 0.0 1.0)))))");
-  EXPECT_EQ(Print("SELECT l.y FROM t, LATERAL (SELECT t.a + 1 AS y) l"),
-            "(query (select (y 1.0)) (from (join lateral t (l (query (select (y (+ 0.1^1 1))))))))");
+  EXPECT_EQ(
+      Print("SELECT l.y FROM t, LATERAL (SELECT t.a + 1 AS y) l"),
+      "(query (select (y 1.0)) (from (join lateral t (l (query (select (y (+ 0.1^1 1))))))))");
 }
 
 TEST_F(AnalyzeTest, GroupsByPrimaryKey) {
@@ -202,8 +214,9 @@ TEST_F(AnalyzeTest, DerivesCollations) {
   Error error = ErrorOf("SELECT s COLLATE \"C\" < s COLLATE \"POSIX\" FROM t");
   EXPECT_EQ(error.state, sqlstate::kCollationMismatch);
   EXPECT_EQ(error.message, "collation mismatch between explicit collations \"C\" and \"POSIX\"");
-  error = ErrorOf("SELECT a.c < b.d FROM (SELECT s COLLATE \"C\" AS c FROM t) a, (SELECT s COLLATE \"POSIX\" "
-                  "AS d FROM t) b");
+  error = ErrorOf(
+      "SELECT a.c < b.d FROM (SELECT s COLLATE \"C\" AS c FROM t) a, (SELECT s COLLATE \"POSIX\" "
+      "AS d FROM t) b");
   EXPECT_EQ(error.state, sqlstate::kIndeterminateCollation);
 }
 
@@ -215,7 +228,8 @@ TEST_F(AnalyzeTest, RefusesByName) {
            {"SELECT ctid FROM t", "system column \"ctid\""},
            {"SELECT t.tableoid FROM t", "system column \"tableoid\""},
            {"SELECT * FROM pg_class", "system catalog \"pg_class\""},
-           {"SELECT generate_series(1, 2)", "set-returning function \"generate_series\" in the select list"},
+           {"SELECT generate_series(1, 2)",
+            "set-returning function \"generate_series\" in the select list"},
            {"SELECT * FROM t TABLESAMPLE system (1)", "TABLESAMPLE"},
            {"SELECT * FROM json_each('{}')", "function \"json_each\", which returns a record"},
            {"SELECT ROW(1, 2)", "a row as a value"},

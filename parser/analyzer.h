@@ -1,10 +1,9 @@
 // Shared by the files that make up the analysis (analyze_*.cc, coerce.cc, func.cc, …); nobody else
-// includes it. A ParseState is one query level while it is analysed, as in Postgres; expressions are
-// built as mutable Expr in the arena and become const when the Query is finished.
+// includes it. A ParseState is one query level while it is analysed, as in Postgres; expressions
+// are built as mutable Expr in the arena and become const when the Query is finished.
 #pragma once
 
 #include <pg_query/pg_query.pb-c.h>
-
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,13 +22,30 @@ inline constexpr SqlState kAmbiguousParameter = MakeSqlState("42P08");
 
 // Where an expression stands: what is allowed in it, and how messages name the place.
 enum class Clause : uint8_t {
-  kNone, kSelectTarget, kWhere, kHaving, kFilter, kGroupBy, kOrderBy, kDistinctOn, kLimit, kOffset,
-  kJoinOn, kJoinUsing, kFromFunction, kFromSubselect, kValues, kStandalone,
-  kWindowPartition, kWindowOrder, kWindowFrame,
+  kNone,
+  kSelectTarget,
+  kWhere,
+  kHaving,
+  kFilter,
+  kGroupBy,
+  kOrderBy,
+  kDistinctOn,
+  kLimit,
+  kOffset,
+  kJoinOn,
+  kJoinUsing,
+  kFromFunction,
+  kFromSubselect,
+  kValues,
+  kStandalone,
+  kWindowPartition,
+  kWindowOrder,
+  kWindowFrame,
 };
 const char* ClauseName(Clause clause);
 
-// A name that an expression can refer to: a relation's column, or the column that JOIN USING merged.
+// A name that an expression can refer to: a relation's column, or the column that JOIN USING
+// merged.
 struct NsColumn {
   std::string_view name;
   const Expr* merged = nullptr;  // else rel/column
@@ -41,7 +57,7 @@ struct NsColumn {
 };
 
 struct NsItem {
-  std::string_view name;  // "" for a join without alias
+  std::string_view name;            // "" for a join without alias
   const Relation* table = nullptr;  // schema.table.column can name it, if without alias
   bool has_alias = false;
   std::vector<NsColumn>* columns = nullptr;
@@ -68,11 +84,11 @@ struct CteEntry {
 struct Analysis {
   const AnalyzeContext& context;
   Arena* arena;
-  std::string_view text;       // the whole query string, for positions
-  bool inside_view = false;    // locations would be those of the view's text: none are kept
+  std::string_view text;     // the whole query string, for positions
+  bool inside_view = false;  // locations would be those of the view's text: none are kept
   int view_depth = 0;
-  size_t copies = 1;           // how often the expression being transformed stands in the result
-  std::vector<Expr*> params;   // all $n nodes, checked at the end
+  size_t copies = 1;          // how often the expression being transformed stands in the result
+  std::vector<Expr*> params;  // all $n nodes, checked at the end
   std::vector<std::unique_ptr<std::vector<NsColumn>>> column_lists;
   // Analysed scalar sublinks by raw node: FigureColumnName wants their first column's name.
   std::unordered_map<const void*, const Query*> scalar_sublinks;
@@ -95,8 +111,10 @@ struct ParseState {
   bool lateral_active = false;
   bool has_aggregates = false;
   bool has_sublinks = false;
+  std::vector<const PgQuery__WindowDef*> window_defs;  // WINDOW's, then those of OVER (…)
+  std::vector<Expr*> window_calls;
   const void* set_function = nullptr;  // the one raw call that may return a set: FROM's
-  bool resolve_unknowns = true;  // unknown literals in the select list become text
+  bool resolve_unknowns = true;        // unknown literals in the select list become text
 
   ParseState(Analysis& analysis, ParseState* parent_state) : a(analysis), parent(parent_state) {}
   ParseState(const ParseState&) = delete;
@@ -131,7 +149,8 @@ class CopiesScope {
     if (factor > 1) a_.copies *= factor;
     if (a_.copies <= kCopiesMax || saved_ == 1) return;
     a_.copies = saved_;
-    Throw(sqlstate::kStatementTooComplex, "statement is too complex: nested BETWEEN, CASE or row comparisons");
+    Throw(sqlstate::kStatementTooComplex,
+          "statement is too complex: nested BETWEEN, CASE or row comparisons");
   }
   ~CopiesScope() { a_.copies = saved_; }
 
@@ -145,7 +164,8 @@ int ErrorPosition(const ParseState& p, int location);
 template <typename... Args>
 [[noreturn]] void ThrowAt(const ParseState& p, int location, SqlState state,
                           fmt::format_string<Args...> format, Args&&... args) {
-  throw QueryError(MakeError(state, format, std::forward<Args>(args)...).At(ErrorPosition(p, location)));
+  throw QueryError(
+      MakeError(state, format, std::forward<Args>(args)...).At(ErrorPosition(p, location)));
 }
 template <typename... Args>
 [[noreturn]] void RefuseAt(const ParseState& p, int location, fmt::format_string<Args...> format,
@@ -161,8 +181,8 @@ Query* TransformSubselect(ParseState& p, const PgQuery__SelectStmt& statement,
                           bool resolve_unknowns = true);
 Query* TransformSetOperation(ParseState& p, const PgQuery__SelectStmt& statement);
 Query* TransformValues(ParseState& p, const PgQuery__SelectStmt& statement);
-// The query with its output columns cast to `types`: in its own select list where that changes nothing
-// else, or in a query around it.
+// The query with its output columns cast to `types`: in its own select list where that changes
+// nothing else, or in a query around it.
 Query* CoerceQueryColumns(ParseState& p, Query* query, std::span<const QueryColumn> types);
 Query* FinishQuery(ParseState& p, Query* query);  // rels, targets, ctes into the arena
 void TransformWith(ParseState& p, const PgQuery__WithClause& with);
@@ -172,7 +192,8 @@ void RefuseUnsupportedClauses(ParseState& p, const PgQuery__SelectStmt& statemen
 // --- FROM (analyze_from.cc, analyze_join.cc)
 const JoinTree* TransformFrom(ParseState& p, const PgQuery__SelectStmt& statement);
 const JoinTree* TransformFromItem(ParseState& p, const RawNode* node, std::vector<NsItem>* names);
-const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& join, std::vector<NsItem>* names);
+const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& join,
+                              std::vector<NsItem>* names);
 int AddRel(ParseState& p, QueryRel rel);
 // The name-space item of rel `index`, with an alias's column names laid over the rel's own.
 NsItem MakeNsItem(ParseState& p, int index, const PgQuery__Alias* alias);
@@ -215,7 +236,8 @@ Expr* MakeScalarArrayOperator(ParseState& p, std::string_view name, bool use_or,
                               Expr* right, int location);
 Expr* MakeDistinct(ParseState& p, Expr* left, Expr* right, int location);
 Expr* MakeBool(ParseState& p, ExprKind kind, std::vector<const Expr*> args, int location);
-// name(args) with all of Postgres's rules but aggregates'; `call` for what else was written, or nullptr.
+// name(args) with all of Postgres's rules but aggregates'; `call` for what else was written, or
+// nullptr.
 Expr* MakeFunctionCall(ParseState& p, const FunctionChoice& choice, std::vector<Expr*> args,
                        int location);
 std::vector<Expr*> TransformList(ParseState& p, RawNode** list, size_t count);
@@ -224,14 +246,15 @@ Expr* MakeRowComparison(ParseState& p, std::string_view name, const std::vector<
                         const std::vector<Expr*>& right, int location);
 
 // `literal`: the first argument is a constant, which f('…') casts if f is a type.
-FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types, bool expand_variadic,
-                              bool literal);
+FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types,
+                              bool expand_variadic, bool literal);
 const OperatorInfo* ChooseOperator(ParseState& p, std::string_view name, Oid left, Oid right,
                                    int location);  // throws 42883, 42725
-const OperatorInfo* ChoosePrefixOperator(ParseState& p, std::string_view name, Oid right, int location);
+const OperatorInfo* ChoosePrefixOperator(ParseState& p, std::string_view name, Oid right,
+                                         int location);
 // Replaces polymorphic types in `declared` by what `actual` makes of them; returns the result type.
-Oid ResolvePolymorphic(ParseState& p, std::span<const Oid> actual, std::span<Oid> declared, Oid result,
-                       int location);
+Oid ResolvePolymorphic(ParseState& p, std::span<const Oid> actual, std::span<Oid> declared,
+                       Oid result, int location);
 bool IsPolymorphic(Oid type);
 
 struct Candidate {
@@ -292,7 +315,8 @@ void ResolveUnknownTargets(ParseState& p);
 int FindTargetSql92(ParseState& p, const RawNode* node, Clause clause);
 int FindTargetSql99(ParseState& p, const RawNode* node, Clause clause);
 void TransformGroupBy(ParseState& p, const PgQuery__SelectStmt& statement, Query* query);
-std::vector<SortKey> TransformOrderBy(ParseState& p, RawNode** list, size_t count, bool sql99);
+std::vector<SortKey> TransformOrderBy(ParseState& p, RawNode** list, size_t count, Clause clause);
+std::vector<int> TransformPartitionBy(ParseState& p, RawNode** list, size_t count);
 SortKey MakeSortKey(ParseState& p, const Expr* expr, const PgQuery__SortBy* sort, int location);
 void CheckEqualityOperator(ParseState& p, const Expr& expr, int location);
 void TransformDistinct(ParseState& p, const PgQuery__SelectStmt& statement,
@@ -301,6 +325,12 @@ void TransformDistinct(ParseState& p, const PgQuery__SelectStmt& statement,
 // --- aggregates (analyze_agg.cc)
 Expr* TransformAggregate(ParseState& p, Expr* aggregate, const PgQuery__FuncCall& call);
 void CheckAggregates(ParseState& p, Query& query);
+
+// --- window functions (analyze_window.cc)
+Expr* TransformWindowCall(ParseState& p, Expr* window, const PgQuery__FuncCall& call);
+// After all expressions of the query: partition and sort expressions become targets.
+void TransformWindows(ParseState& p, Query* query);
+[[noreturn]] void ThrowWindowNotAllowed(ParseState& p, Clause clause, int location);
 
 // --- collations (collate.cc)
 void AssignCollations(ParseState& p, Query& query);
@@ -316,6 +346,8 @@ inline std::string_view RawString(const RawNode* node) {
 }
 // Where a raw expression's text starts; -1 where the tree does not tell.
 int RawLocation(const ParseState& p, const RawNode* node);
-inline bool HasText(const char* text) { return text != nullptr && text[0] != '\0'; }
+inline bool HasText(const char* text) {
+  return text != nullptr && text[0] != '\0';
+}
 
 }  // namespace sluice

@@ -28,8 +28,8 @@ struct Slot {
   bool has_preferred = false;
 };
 
-// For each unknown argument the category that the candidates want there: string if any takes one, else
-// the one they agree on. False: they disagree.
+// For each unknown argument the category that the candidates want there: string if any takes one,
+// else the one they agree on. False: they disagree.
 bool CategoriesOfUnknowns(std::span<const Oid> types, const std::vector<Candidate>& candidates,
                           std::vector<Slot>& slots) {
   for (size_t i = 0; i < types.size(); i++) {
@@ -72,7 +72,8 @@ void KeepThoseOfCategory(std::span<const Oid> types, const std::vector<Slot>& sl
 
 }  // namespace
 
-std::vector<Candidate> MatchCandidates(std::span<const Oid> types, std::span<const Candidate> from) {
+std::vector<Candidate> MatchCandidates(std::span<const Oid> types,
+                                       std::span<const Candidate> from) {
   std::vector<Candidate> matching;
   for (const Candidate& candidate : from)
     if (CanCoerce(types, candidate.args, CoercionContext::kImplicit)) matching.push_back(candidate);
@@ -103,8 +104,9 @@ const Candidate* SelectCandidate(std::span<const Oid> types, std::vector<Candida
     int count = 0;
     for (size_t i = 0; i < base.size(); i++) {
       if (base[i] == kUnknownOid) continue;
-      count += candidate.args[i] == base[i] || (TypeCategory(candidate.args[i]) == slots[i].category &&
-                                                IsPreferred(candidate.args[i]));
+      count +=
+          candidate.args[i] == base[i] ||
+          (TypeCategory(candidate.args[i]) == slots[i].category && IsPreferred(candidate.args[i]));
     }
     return count;
   });

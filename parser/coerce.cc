@@ -17,7 +17,10 @@ Oid ElementOf(Oid type) {
 
 bool AcceptsAnything(Oid type) {
   switch (type) {
-    case kAnyOid: case kAnyelementOid: case kAnynonarrayOid: case kAnycompatibleOid:
+    case kAnyOid:
+    case kAnyelementOid:
+    case kAnynonarrayOid:
+    case kAnycompatibleOid:
     case kAnycompatiblenonarrayOid:
       return true;
   }
@@ -30,8 +33,8 @@ void CheckEnumLabel(ParseState& p, Oid type, std::string_view text, int location
   if (found == p.a.context.catalog->types.end() || found->second.enum_labels.empty()) return;
   for (const std::string& label : found->second.enum_labels)
     if (label == text) return;
-  ThrowAt(p, location, sqlstate::kInvalidTextRepresentation, "invalid input value for enum {}: \"{}\"",
-          TypeText(type), text);
+  ThrowAt(p, location, sqlstate::kInvalidTextRepresentation,
+          "invalid input value for enum {}: \"{}\"", TypeText(type), text);
 }
 
 Expr* Wrap(ParseState& p, ExprKind kind, Expr* expr, Oid target, int32_t typmod, int location) {
@@ -47,8 +50,17 @@ Expr* Wrap(ParseState& p, ExprKind kind, Expr* expr, Oid target, int32_t typmod,
 // regclass, regtype and their kin: oids written as names.
 bool IsObjectReference(Oid type) {
   switch (type) {
-    case kRegprocOid: case kRegclassOid: case kRegtypeOid: case 2202: case 2203: case 2204: case 3734:
-    case 3769: case 4089: case 4096: case 4191:
+    case kRegprocOid:
+    case kRegclassOid:
+    case kRegtypeOid:
+    case 2202:
+    case 2203:
+    case 2204:
+    case 3734:
+    case 3769:
+    case 4089:
+    case 4096:
+    case 4191:
       return true;
   }
   return false;
@@ -90,7 +102,8 @@ Expr* CoerceUnknownConst(ParseState& p, const Expr& literal, Oid target, int32_t
     return result;
   }
   if (!HasBinaryCodec(base) && base != kCstringOid) {
-    // No input function here: a shard's has to check the text and bring it into the type's own form.
+    // No input function here: a shard's has to check the text and bring it into the type's own
+    // form.
     result->type = kTextOid;
     result->collation = kDefaultCollationOid;
     result->value = literal.value;
@@ -170,7 +183,9 @@ Oid TypeCollation(Oid type) {
   return info == nullptr ? kInvalidOid : info->collation;
 }
 
-std::string TypeText(Oid type) { return FormatTypeName(type); }
+std::string TypeText(Oid type) {
+  return FormatTypeName(type);
+}
 
 CoercionPath FindCoercion(Oid target, Oid source, CoercionContext context, Oid* function) {
   *function = kInvalidOid;
@@ -213,7 +228,8 @@ Expr* CoerceType(ParseState& p, Expr* expr, Oid target, int32_t typmod, Coercion
   if (IsPolymorphic(target) && input != kUnknownOid) return expr;
   const TypeInfo* target_info = FindType(target);
   if (target_info != nullptr && target_info->kind == 'd')
-    RefuseAt(p, location < 0 ? ExprLocation(*expr) : location, "casts to domain {}", TypeText(target));
+    RefuseAt(p, location < 0 ? ExprLocation(*expr) : location, "casts to domain {}",
+             TypeText(target));
 
   if (input == kUnknownOid && expr->kind == ExprKind::kConst)
     return CoerceUnknownConst(p, *expr, target, typmod);
@@ -240,8 +256,8 @@ Expr* CoerceType(ParseState& p, Expr* expr, Oid target, int32_t typmod, Coercion
       Expr* array = Wrap(p, ExprKind::kArrayCoerce, expr, target, -1, location);
       Oid unused;
       array->function = function;
-      array->param = FindCoercion(ElementOf(target), ElementOf(BaseType(input)), context, &unused) ==
-                             CoercionPath::kViaIo
+      array->param = FindCoercion(ElementOf(target), ElementOf(BaseType(input)), context,
+                                  &unused) == CoercionPath::kViaIo
                          ? 1
                          : 0;
       if (function != kInvalidOid && FindProc(function)->args.size() > 1) array->typmod = typmod;
@@ -250,8 +266,8 @@ Expr* CoerceType(ParseState& p, Expr* expr, Oid target, int32_t typmod, Coercion
     case CoercionPath::kNone:
       break;
   }
-  RefuseAt(p, location < 0 ? ExprLocation(*expr) : location, "a cast from {} to {}", TypeText(input),
-           TypeText(target));
+  RefuseAt(p, location < 0 ? ExprLocation(*expr) : location, "a cast from {} to {}",
+           TypeText(input), TypeText(target));
 }
 
 Expr* CoerceTypmod(ParseState& p, Expr* expr, Oid target, int32_t typmod, CoercionContext context,

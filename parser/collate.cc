@@ -1,6 +1,6 @@
-// Which collation each expression has, and which each function is called with: derived bottom-up, as
-// the SQL standard and Postgres do it. An explicit COLLATE beats columns' collations; two different
-// ones of equal rank are a conflict, which is an error only where the collation matters.
+// Which collation each expression has, and which each function is called with: derived bottom-up,
+// as the SQL standard and Postgres do it. An explicit COLLATE beats columns' collations; two
+// different ones of equal rank are a conflict, which is an error only where the collation matters.
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
@@ -46,7 +46,8 @@ void Merge(ParseState& p, const Derived& added, Derived* to) {
       ThrowAt(p, added.location, sqlstate::kCollationMismatch,
               "collation mismatch between explicit collations \"{}\" and \"{}\"",
               CollationName(p, to->collation), CollationName(p, added.collation));
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -64,9 +65,10 @@ void CheckConflict(const Expr& expr) {
   if (proc == nullptr) return;
   std::string_view name = proc->name;
   for (std::string_view compared :
-       {"texteq", "textne", "text_lt", "text_le", "text_gt", "text_ge", "bttextcmp", "text_larger",
-        "text_smaller", "bpchareq", "bpcharne", "bpcharlt", "bpcharle", "bpchargt", "bpcharge",
-        "bpcharcmp", "bpchar_larger", "bpchar_smaller", "min", "max"})
+       {"texteq",    "textne",        "text_lt",        "text_le",      "text_gt",
+        "text_ge",   "bttextcmp",     "text_larger",    "text_smaller", "bpchareq",
+        "bpcharne",  "bpcharlt",      "bpcharle",       "bpchargt",     "bpcharge",
+        "bpcharcmp", "bpchar_larger", "bpchar_smaller", "min",          "max"})
     if (name == compared) ThrowIndeterminate("string comparison");
   if (name == "lower") ThrowIndeterminate("lower() function");
   if (name == "upper") ThrowIndeterminate("upper() function");
@@ -78,7 +80,9 @@ void CheckConflict(const Expr& expr) {
 
 Derived Assign(ParseState& p, Expr* expr);
 
-Derived AssignFresh(ParseState& p, const Expr* expr) { return Assign(p, const_cast<Expr*>(expr)); }
+Derived AssignFresh(ParseState& p, const Expr* expr) {
+  return Assign(p, const_cast<Expr*>(expr));
+}
 
 Derived Leaf(const Expr& expr) {
   if (expr.collation == kInvalidOid) return {kInvalidOid, Strength::kNone, expr.location};
@@ -98,6 +102,7 @@ Derived Operands(ParseState& p, const Expr& expr) {
       }
       return all;
     case ExprKind::kAggregate:
+    case ExprKind::kWindow:
       for (const Expr* arg : expr.args) Merge(p, AssignFresh(p, arg), &all);
       if (expr.filter != nullptr) AssignFresh(p, expr.filter);
       for (const SortKey& key : expr.order_by) {
@@ -125,11 +130,11 @@ Derived Assign(ParseState& p, Expr* expr) {
     }
     case ExprKind::kSubquery: {
       for (const Expr* arg : expr->args) AssignFresh(p, arg);
-      bool is_value =
-          expr->sublink == SublinkKind::kScalar || expr->sublink == SublinkKind::kArray;
+      bool is_value = expr->sublink == SublinkKind::kScalar || expr->sublink == SublinkKind::kArray;
       return is_value ? Leaf(*expr) : Derived{};
     }
-    default: break;
+    default:
+      break;
   }
   Derived operands = Operands(p, *expr);
   expr->input_collation =
@@ -148,31 +153,38 @@ Derived Assign(ParseState& p, Expr* expr) {
 
 }  // namespace
 
-void AssignExprCollations(ParseState& p, Expr* expr) { Assign(p, expr); }
+void AssignExprCollations(ParseState& p, Expr* expr) {
+  Assign(p, expr);
+}
 
 Oid SelectCommonCollation(ParseState& p, std::span<const Expr* const> exprs, bool none_ok) {
   Derived all;
   for (const Expr* expr : exprs) Merge(p, AssignFresh(p, expr), &all);
   if (all.strength != Strength::kConflict) return all.collation;
   if (none_ok) return kInvalidOid;
-  QueryError e(MakeError(sqlstate::kCollationMismatch,
-                         "collation mismatch between implicit collations \"{}\" and \"{}\"",
-                         CollationName(p, all.collation), CollationName(p, all.other))
-                   .Hint("You can choose the collation by applying the COLLATE clause to one or both "
-                         "expressions.")
-                   .At(ErrorPosition(p, all.location)));
+  QueryError e(
+      MakeError(sqlstate::kCollationMismatch,
+                "collation mismatch between implicit collations \"{}\" and \"{}\"",
+                CollationName(p, all.collation), CollationName(p, all.other))
+          .Hint("You can choose the collation by applying the COLLATE clause to one or both "
+                "expressions.")
+          .At(ErrorPosition(p, all.location)));
   throw e;
 }
 
 void AssignCollations(ParseState& p, Query& query) {
   // The columns of a set operation have got theirs already.
   ForEachQueryExpr(query, [&](const Expr& e) { AssignFresh(p, &e); });
-  for (const SortKey& key : query.order_by) {
-    const Expr& expr = *query.targets[static_cast<size_t>(key.target)].expr;
-    if (expr.collation == kInvalidOid && TypeCollation(expr.type) != kInvalidOid)
-      ThrowIndeterminate("string comparison");
-    const_cast<SortKey&>(key).collation = expr.collation;
-  }
+  auto assign_keys = [&](std::span<const SortKey> keys) {
+    for (const SortKey& key : keys) {
+      const Expr& expr = *query.targets[static_cast<size_t>(key.target)].expr;
+      if (expr.collation == kInvalidOid && TypeCollation(expr.type) != kInvalidOid)
+        ThrowIndeterminate("string comparison");
+      const_cast<SortKey&>(key).collation = expr.collation;
+    }
+  };
+  assign_keys(query.order_by);
+  for (const WindowClause& window : query.windows) assign_keys(window.order_by);
 }
 
 Oid CollationByName(ParseState& p, RawNode** names, size_t count, int location) {

@@ -8,7 +8,8 @@
 
 namespace sluice {
 
-Oid SelectCommonType(ParseState& p, std::span<Expr* const> exprs, const char* context, Expr** which) {
+Oid SelectCommonType(ParseState& p, std::span<Expr* const> exprs, const char* context,
+                     Expr** which) {
   SLUICE_ASSERT(!exprs.empty());
   Expr* chosen = exprs[0];
   Oid type = chosen->type;
@@ -77,11 +78,11 @@ void AppendInt4(std::string* to, int32_t value) {
   to->append(bytes, 4);
 }
 
-// An array's binary format: dimensions, whether there are NULLs, element type, then length and lower
-// bound of the one dimension, then the elements.
+// An array's binary format: dimensions, whether there are NULLs, element type, then length and
+// lower bound of the one dimension, then the elements.
 void AppendBinaryArray(const Expr& array, Oid element, std::string* to) {
-  bool has_null = std::any_of(array.args.begin(), array.args.end(),
-                              [](const Expr* e) { return e->is_null; });
+  bool has_null =
+      std::any_of(array.args.begin(), array.args.end(), [](const Expr* e) { return e->is_null; });
   AppendInt4(to, array.args.empty() ? 0 : 1);
   AppendInt4(to, has_null ? 1 : 0);
   AppendInt4(to, static_cast<int32_t>(element));
@@ -97,8 +98,8 @@ void AppendBinaryArray(const Expr& array, Oid element, std::string* to) {
 // Quoted where array_out() quotes.
 void AppendElement(std::string_view value, std::string* to) {
   bool is_null_word = value.size() == 4 && strncasecmp(value.data(), "null", 4) == 0;
-  bool quote = value.empty() || is_null_word ||
-               value.find_first_of("{},\"\\ \t\n\r\v\f") != value.npos;
+  bool quote =
+      value.empty() || is_null_word || value.find_first_of("{},\"\\ \t\n\r\v\f") != value.npos;
   if (!quote) {
     *to += value;
     return;

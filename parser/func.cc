@@ -30,7 +30,8 @@ struct CandidateList {
       if (!std::equal(other.args.begin(), other.args.end(), added.args.begin(), added.args.end()))
         continue;
       if (added.default_count < other.default_count ||
-          (added.default_count == other.default_count && added.variadic_count < other.variadic_count))
+          (added.default_count == other.default_count &&
+           added.variadic_count < other.variadic_count))
         other = added;
       return;
     }
@@ -72,16 +73,19 @@ Oid FunctionStyleCast(std::string_view name, std::span<const Oid> types, bool li
   if (types[0] == kUnknownOid) return literal ? info->oid : kInvalidOid;
   Oid function;
   switch (FindCoercion(info->oid, types[0], CoercionContext::kExplicit, &function)) {
-    case CoercionPath::kRelabel: return info->oid;
-    case CoercionPath::kViaIo: return types[0] == kRecordOid ? kInvalidOid : info->oid;
-    default: return kInvalidOid;
+    case CoercionPath::kRelabel:
+      return info->oid;
+    case CoercionPath::kViaIo:
+      return types[0] == kRecordOid ? kInvalidOid : info->oid;
+    default:
+      return kInvalidOid;
   }
 }
 
 }  // namespace
 
-FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types, bool expand_variadic,
-                              bool literal) {
+FunctionChoice ChooseFunction(std::string_view name, std::span<const Oid> types,
+                              bool expand_variadic, bool literal) {
   CandidateList list;
   list.Collect(name, types.size(), expand_variadic);
   for (const FunctionCandidate& candidate : list.functions)

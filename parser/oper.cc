@@ -34,16 +34,17 @@ const OperatorInfo* FindBinaryExact(std::string_view name, Oid left, Oid right) 
   std::string signature = left == kInvalidOid
                               ? fmt::format("{} {}", name, TypeText(right))
                               : fmt::format("{} {} {}", TypeText(left), name, TypeText(right));
-  Error e = several
-                ? MakeError(sqlstate::kAmbiguousFunction, "operator is not unique: {}", signature)
-                      .Hint("Could not choose a best candidate operator. You might need to add "
-                            "explicit type casts.")
-                : MakeError(sqlstate::kUndefinedFunction, "operator does not exist: {}", signature)
-                      .Hint(left == kInvalidOid
-                                ? "No operator matches the given name and argument type. You might "
-                                  "need to add an explicit type cast."
-                                : "No operator matches the given name and argument types. You might "
-                                  "need to add explicit type casts.");
+  Error e =
+      several ? MakeError(sqlstate::kAmbiguousFunction, "operator is not unique: {}", signature)
+                    .Hint(
+                        "Could not choose a best candidate operator. You might need to add "
+                        "explicit type casts.")
+              : MakeError(sqlstate::kUndefinedFunction, "operator does not exist: {}", signature)
+                    .Hint(left == kInvalidOid
+                              ? "No operator matches the given name and argument type. You might "
+                                "need to add an explicit type cast."
+                              : "No operator matches the given name and argument types. You might "
+                                "need to add explicit type casts.");
   throw QueryError(e.At(ErrorPosition(p, location)));
 }
 
@@ -62,8 +63,8 @@ std::string_view OperatorName(ParseState& p, RawNode** names, size_t count, int 
 
 namespace {
 
-// What built-in types led to: the same statement shapes come again and again, and 60 candidates for "="
-// take a while. Process-local; bounded by the number of built-in operators and types.
+// What built-in types led to: the same statement shapes come again and again, and 60 candidates for
+// "=" take a while. Process-local; bounded by the number of built-in operators and types.
 struct ChoiceKey {
   std::string name;
   Oid left, right;
@@ -169,7 +170,8 @@ Expr* MakeScalarArrayOperator(ParseState& p, std::string_view name, bool use_or,
     const TypeInfo* info = FindType(BaseType(array_type));
     element = info == nullptr ? kInvalidOid : info->element;
     if (element == kInvalidOid)
-      ThrowAt(p, location, sqlstate::kWrongObjectType, "op ANY/ALL (array) requires array on right side");
+      ThrowAt(p, location, sqlstate::kWrongObjectType,
+              "op ANY/ALL (array) requires array on right side");
   }
   const OperatorInfo* oper = ChooseOperator(p, name, left_type, element, location);
   Oid actual[2] = {left_type, element};

@@ -11,8 +11,8 @@ struct RangeFamily {
   Oid range, multirange, element;
 };
 constexpr RangeFamily kRanges[] = {
-    {3904, 4451, kInt4Oid},      {3906, 4532, kNumericOid}, {3908, 4533, kTimestampOid},
-    {3910, 4534, kTimestamptzOid}, {3912, 4535, kDateOid},  {3926, 4536, kInt8Oid},
+    {3904, 4451, kInt4Oid},        {3906, 4532, kNumericOid}, {3908, 4533, kTimestampOid},
+    {3910, 4534, kTimestamptzOid}, {3912, 4535, kDateOid},    {3926, 4536, kInt8Oid},
 };
 
 const RangeFamily* FindRange(Oid type, Oid RangeFamily::*member) {
@@ -96,9 +96,9 @@ bool BindOne(Oid declared, Oid actual, Bindings* b) {
     case kAnycompatiblemultirangeOid: {
       b->any_compatible = true;
       if (unknown) return true;
-      const RangeFamily* family =
-          FindRange(BaseType(actual), declared == kAnycompatiblerangeOid ? &RangeFamily::range
-                                                                         : &RangeFamily::multirange);
+      const RangeFamily* family = FindRange(BaseType(actual), declared == kAnycompatiblerangeOid
+                                                                  ? &RangeFamily::range
+                                                                  : &RangeFamily::multirange);
       if (family == nullptr) {
         b->problem = fmt::format("argument declared {} is not a range type but type {}",
                                  "anycompatiblerange", TypeText(actual));
@@ -120,9 +120,8 @@ bool BindRange(Oid type, Oid RangeFamily::*member, const char* declared, Binding
     return false;
   }
   if (b->element != kInvalidOid && b->element != family->element) {
-    b->problem =
-        fmt::format("argument declared {} is not consistent with argument declared {}", declared,
-                    "anyelement");
+    b->problem = fmt::format("argument declared {} is not consistent with argument declared {}",
+                             declared, "anyelement");
     b->detail = fmt::format("{} versus {}", TypeText(type), TypeText(b->element));
     return false;
   }
@@ -163,8 +162,8 @@ bool BindCompatible(Bindings* b) {
       return false;
     }
   if (b->compatible_non_array && ElementOf(BaseType(type)) != kInvalidOid) {
-    b->problem = fmt::format("type matched to anycompatiblenonarray is an array type: {}",
-                             TypeText(type));
+    b->problem =
+        fmt::format("type matched to anycompatiblenonarray is an array type: {}", TypeText(type));
     return false;
   }
   b->compatible_type = type;
@@ -199,7 +198,8 @@ bool BindAll(std::span<const Oid> actual, std::span<const Oid> declared, Binding
   if (b->is_enum) {
     const TypeInfo* info = FindType(b->element);
     if (b->element == kInvalidOid || info == nullptr || info->kind != 'e') {
-      b->problem = fmt::format("type matched to anyenum is not an enum type: {}", TypeText(b->element));
+      b->problem =
+          fmt::format("type matched to anyenum is not an enum type: {}", TypeText(b->element));
       return false;
     }
   }
@@ -222,12 +222,17 @@ Oid Substitute(ParseState& p, Oid declared, const Bindings& b, int location) {
   };
   if (IsElementLike(declared)) return require(b.element);
   switch (declared) {
-    case kAnyarrayOid: return b.array == kAnyarrayOid ? b.array : array_of(b.element);
-    case kAnyrangeOid: return require(b.range);
-    case kAnymultirangeOid: return require(b.multirange);
+    case kAnyarrayOid:
+      return b.array == kAnyarrayOid ? b.array : array_of(b.element);
+    case kAnyrangeOid:
+      return require(b.range);
+    case kAnymultirangeOid:
+      return require(b.multirange);
     case kAnycompatibleOid:
-    case kAnycompatiblenonarrayOid: return b.compatible_type;
-    case kAnycompatiblearrayOid: return array_of(b.compatible_type);
+    case kAnycompatiblenonarrayOid:
+      return b.compatible_type;
+    case kAnycompatiblearrayOid:
+      return array_of(b.compatible_type);
     case kAnycompatiblerangeOid:
     case kAnycompatiblemultirangeOid: {
       const RangeFamily* family = FindRange(b.compatible_type, &RangeFamily::element);
@@ -242,9 +247,17 @@ Oid Substitute(ParseState& p, Oid declared, const Bindings& b, int location) {
 
 bool IsPolymorphic(Oid type) {
   switch (type) {
-    case kAnyelementOid: case kAnyarrayOid: case kAnynonarrayOid: case kAnyenumOid: case kAnyrangeOid:
-    case kAnymultirangeOid: case kAnycompatibleOid: case kAnycompatiblearrayOid:
-    case kAnycompatiblenonarrayOid: case kAnycompatiblerangeOid: case kAnycompatiblemultirangeOid:
+    case kAnyelementOid:
+    case kAnyarrayOid:
+    case kAnynonarrayOid:
+    case kAnyenumOid:
+    case kAnyrangeOid:
+    case kAnymultirangeOid:
+    case kAnycompatibleOid:
+    case kAnycompatiblearrayOid:
+    case kAnycompatiblenonarrayOid:
+    case kAnycompatiblerangeOid:
+    case kAnycompatiblemultirangeOid:
       return true;
   }
   return false;
@@ -267,8 +280,8 @@ bool CanCoerce(std::span<const Oid> from, std::span<const Oid> to, CoercionConte
   return BindAll(from, to, &bindings);
 }
 
-Oid ResolvePolymorphic(ParseState& p, std::span<const Oid> actual, std::span<Oid> declared, Oid result,
-                       int location) {
+Oid ResolvePolymorphic(ParseState& p, std::span<const Oid> actual, std::span<Oid> declared,
+                       Oid result, int location) {
   bool polymorphic = IsPolymorphic(result);
   for (Oid type : declared) polymorphic = polymorphic || IsPolymorphic(type);
   if (!polymorphic) return result;

@@ -1,20 +1,19 @@
 // Tests only: a real Postgres of their own, and a Catalog made from what it has.
 #pragma once
 
+#include <fstream>
 #include <libpq-fe.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-#include <fstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "catalog/catalog.h"
 
 namespace sluice {
 
-// A cluster under /tmp, run by the user postgres if we are root, reached by its unix socket only; gone
-// with the object.
+// A cluster under /tmp, run by the user postgres if we are root, reached by its unix socket only;
+// gone with the object.
 class TestPostgres {
  public:
   TestPostgres() {
@@ -22,12 +21,14 @@ class TestPostgres {
     if (mkdtemp(directory) == nullptr) abort();
     directory_ = directory;
     if (geteuid() == 0) Must("chown postgres " + directory_);
-    AsPostgres("initdb -D " + directory_ + "/data -A trust -U postgres -E UTF8 --locale=C.UTF-8 -N");
+    AsPostgres("initdb -D " + directory_ +
+               "/data -A trust -U postgres -E UTF8 --locale=C.UTF-8 -N");
     std::ofstream(directory_ + "/data/postgresql.conf", std::ios::app)
         << "fsync = off\nlisten_addresses = ''\nport = 6600\n"
         << "unix_socket_directories = '" << directory_ << "'\n";
     AsPostgres("pg_ctl -w -D " + directory_ + "/data -l " + directory_ + "/log start");
-    connection_ = PQconnectdb(("host=" + directory_ + " port=6600 user=postgres dbname=postgres").c_str());
+    connection_ =
+        PQconnectdb(("host=" + directory_ + " port=6600 user=postgres dbname=postgres").c_str());
     if (PQstatus(connection_) != CONNECTION_OK) abort();
   }
   ~TestPostgres() {
@@ -64,9 +65,10 @@ class TestPostgres {
       relation.name = row[1];
       relation.kind = row[2] == "v" ? RelationKind::kView : RelationKind::kForeignTable;
       relation.view_sql = row[3];
-      for (auto& column :
-           Rows("SELECT attname, atttypid, atttypmod, attcollation, attnotnull FROM pg_attribute WHERE "
-                "attnum > 0 AND attrelid = " + row[0] + " ORDER BY attnum")) {
+      for (auto& column : Rows("SELECT attname, atttypid, atttypmod, attcollation, attnotnull FROM "
+                               "pg_attribute WHERE "
+                               "attnum > 0 AND attrelid = " +
+                               row[0] + " ORDER BY attnum")) {
         ColumnInfo info;
         info.name = column[0];
         info.type = static_cast<Oid>(std::stoul(column[1]));
@@ -76,7 +78,8 @@ class TestPostgres {
         relation.columns.push_back(info);
       }
       for (auto& key : Rows("SELECT unnest(conkey) - 1 FROM pg_constraint WHERE contype = 'p' AND "
-                            "conrelid = " + row[0]))
+                            "conrelid = " +
+                            row[0]))
         relation.primary_key.push_back(std::stoi(key[0]));
       catalog.relations[relation.oid] = relation;
     }

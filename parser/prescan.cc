@@ -1,8 +1,7 @@
 #include "parser/prescan.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
+#include <sys/resource.h>
 #include <vector>
 
 namespace sluice {
@@ -26,10 +25,10 @@ bool EqualsIgnoringCase(std::string_view word, std::string_view lower) {
 // become siblings in a flat list. Set operations and joins do not: they nest over the whole group.
 struct Group {
   bool is_case = false;
-  size_t chain = 0;       // tokens since the last separator
-  size_t inner = 0;       // depth of the deepest group closed since then
-  size_t deepest = 0;     // chain + inner of earlier parts
-  size_t combining = 0;   // UNION, INTERSECT, EXCEPT, JOIN, BETWEEN so far
+  size_t chain = 0;      // tokens since the last separator
+  size_t inner = 0;      // depth of the deepest group closed since then
+  size_t deepest = 0;    // chain + inner of earlier parts
+  size_t combining = 0;  // UNION, INTERSECT, EXCEPT, JOIN, BETWEEN so far
 
   void EndPart() {
     deepest = std::max(deepest, chain + inner);
@@ -102,8 +101,12 @@ class Scanner {
   void Punctuation(char c) {
     at_++;
     switch (c) {
-      case '(': case '[': return Open(false);
-      case ')': case ']': return CloseBracket();
+      case '(':
+      case '[':
+        return Open(false);
+      case ')':
+      case ']':
+        return CloseBracket();
       case ',':
         result_.tokens++;
         return groups_.back().EndPart();
@@ -208,13 +211,15 @@ class Scanner {
 
 }  // namespace
 
-PrescanResult Prescan(std::string_view text) { return Scanner(text).Run(); }
+PrescanResult Prescan(std::string_view text) {
+  return Scanner(text).Run();
+}
 
 size_t EnsureStackForParser() {
   static const size_t depth_max = [] {
     constexpr rlim_t wanted = kNestingMax * kStackBytesPerLevel;
-    // The kernel keeps at least 128 MiB below the stack free of mappings, whatever the limit was when
-    // the program started, so that the limit may be raised to less than that at any time.
+    // The kernel keeps at least 128 MiB below the stack free of mappings, whatever the limit was
+    // when the program started, so that the limit may be raised to less than that at any time.
     rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) != 0) return size_t{500};
     if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < wanted) {
@@ -232,16 +237,16 @@ void CheckStatementLimits(std::string_view text) {
   size_t depth_max = EnsureStackForParser();
   if (text.size() > kStatementBytesMax) {
     throw QueryError(MakeError(sqlstate::kProgramLimitExceeded, "statement is too long")
-                         .Detail(fmt::format("It has {} bytes; at most {} are allowed.", text.size(),
-                                             kStatementBytesMax)));
+                         .Detail(fmt::format("It has {} bytes; at most {} are allowed.",
+                                             text.size(), kStatementBytesMax)));
   }
   // Tokens are at least one byte each: short texts need no scan.
   if (text.size() <= std::min<size_t>(depth_max, 1000)) return;
   PrescanResult scan = Prescan(text);
   if (scan.tokens > kStatementTokensMax) {
     throw QueryError(MakeError(sqlstate::kProgramLimitExceeded, "statement is too long")
-                         .Detail(fmt::format("It has {} tokens; at most {} are allowed.", scan.tokens,
-                                             kStatementTokensMax)));
+                         .Detail(fmt::format("It has {} tokens; at most {} are allowed.",
+                                             scan.tokens, kStatementTokensMax)));
   }
   if (scan.depth > depth_max) {
     throw QueryError(MakeError(sqlstate::kStatementTooComplex, "stack depth limit exceeded")

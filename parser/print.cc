@@ -38,6 +38,15 @@ class Printer {
     if (query.has_aggregates) text += " aggregated";
     if (query.distinct) text += " distinct";
     Indexes("distinct-on", query.distinct_on);
+    for (const WindowClause& window : query.windows) {
+      text += " (window";
+      Indexes("partition", window.partition_by);
+      Keys(window.order_by);
+      text += fmt::format(" frame {:x}", window.frame_options);
+      Clause("start", window.start_offset);
+      Clause("end", window.end_offset);
+      text += ')';
+    }
     Keys(query.order_by);
     Clause("limit", query.limit);
     if (query.with_ties) text += " ties";
@@ -47,7 +56,8 @@ class Printer {
 
   void Print(const Expr& expr) {
     switch (expr.kind) {
-      case ExprKind::kConst: return Constant(expr);
+      case ExprKind::kConst:
+        return Constant(expr);
       case ExprKind::kColumn:
         text += fmt::format("{}.{}", expr.rel, expr.column);
         if (expr.levels_up > 0) text += fmt::format("^{}", expr.levels_up);
@@ -55,9 +65,14 @@ class Printer {
       case ExprKind::kParam:
         text += fmt::format("${}:{}", expr.param + 1, FormatType(expr.type));
         return;
-      case ExprKind::kExecParam: text += fmt::format("?{}", expr.param); return;
-      case ExprKind::kSqlValue: text += fmt::format("sqlvalue{}", expr.param); return;
-      default: break;
+      case ExprKind::kExecParam:
+        text += fmt::format("?{}", expr.param);
+        return;
+      case ExprKind::kSqlValue:
+        text += fmt::format("sqlvalue{}", expr.param);
+        return;
+      default:
+        break;
     }
     text += '(';
     text += Name(expr);
@@ -66,6 +81,7 @@ class Printer {
       Print(*arg);
     }
     if (expr.star) text += " *";
+    if (expr.kind == ExprKind::kWindow) text += fmt::format(" over {}", expr.param);
     if (expr.distinct) text += " distinct";
     Clause("filter", expr.filter);
     Keys(expr.order_by);
@@ -108,7 +124,8 @@ class Printer {
   void Print(const Query& query, const JoinTree& tree) {
     if (tree.is_leaf) return Rel(query.rels[static_cast<size_t>(tree.rel)]);
     static constexpr const char* kJoins[] = {"join", "left", "right", "full", "semi", "anti"};
-    text += fmt::format("({}{} ", kJoins[static_cast<int>(tree.type)], tree.lateral ? " lateral" : "");
+    text +=
+        fmt::format("({}{} ", kJoins[static_cast<int>(tree.type)], tree.lateral ? " lateral" : "");
     Print(query, *tree.left);
     text += ' ';
     Print(query, *tree.right);
@@ -121,8 +138,12 @@ class Printer {
       case RelKind::kTable:
         text += fmt::format("{}{}", rel.only ? "only " : "", rel.alias);
         break;
-      case RelKind::kVirtual: text += fmt::format("(virtual {})", rel.virtual_name); break;
-      case RelKind::kCte: text += fmt::format("(cte {}^{})", rel.cte, rel.cte_levels_up); break;
+      case RelKind::kVirtual:
+        text += fmt::format("(virtual {})", rel.virtual_name);
+        break;
+      case RelKind::kCte:
+        text += fmt::format("(cte {}^{})", rel.cte, rel.cte_levels_up);
+        break;
       case RelKind::kSubquery:
         text += fmt::format("({} ", rel.alias);
         Print(*rel.subquery);
@@ -166,9 +187,15 @@ class Printer {
       return;
     }
     switch (expr.type) {
-      case kInt4Oid: text += fmt::format("{}", LoadBig<int32_t>(expr.value.data())); return;
-      case kInt8Oid: text += fmt::format("{}:bigint", LoadBig<int64_t>(expr.value.data())); return;
-      case kBoolOid: text += expr.value[0] != 0 ? "true" : "false"; return;
+      case kInt4Oid:
+        text += fmt::format("{}", LoadBig<int32_t>(expr.value.data()));
+        return;
+      case kInt8Oid:
+        text += fmt::format("{}:bigint", LoadBig<int64_t>(expr.value.data()));
+        return;
+      case kBoolOid:
+        text += expr.value[0] != 0 ? "true" : "false";
+        return;
       case kTextOid:
       case kUnknownOid:
       case kVarcharOid:
@@ -176,7 +203,9 @@ class Printer {
         text += fmt::format("'{}'", expr.value);
         if (expr.type != kTextOid) text += fmt::format(":{}", FormatType(expr.type));
         return;
-      default: text += fmt::format("const:{}", FormatType(expr.type)); return;
+      default:
+        text += fmt::format("const:{}", FormatType(expr.type));
+        return;
     }
   }
 
@@ -189,40 +218,68 @@ class Printer {
     switch (expr.kind) {
       case ExprKind::kCall:
       case ExprKind::kAggregate:
-      case ExprKind::kWindow: return function();
-      case ExprKind::kAnd: return "and";
-      case ExprKind::kOr: return "or";
-      case ExprKind::kNot: return "not";
-      case ExprKind::kIsNull: return "is-null";
-      case ExprKind::kIsNotNull: return "is-not-null";
-      case ExprKind::kIsTrue: return "is-true";
-      case ExprKind::kIsNotTrue: return "is-not-true";
-      case ExprKind::kIsFalse: return "is-false";
-      case ExprKind::kIsNotFalse: return "is-not-false";
-      case ExprKind::kIsUnknown: return "is-unknown";
-      case ExprKind::kIsNotUnknown: return "is-not-unknown";
-      case ExprKind::kIsDistinct: return "distinct-from";
-      case ExprKind::kIsNotDistinct: return "not-distinct-from";
-      case ExprKind::kCase: return "case";
-      case ExprKind::kCoalesce: return "coalesce";
-      case ExprKind::kGreatest: return "greatest";
-      case ExprKind::kLeast: return "least";
-      case ExprKind::kNullIf: return "nullif";
-      case ExprKind::kRelabel: return "relabel:" + FormatType(expr.type);
-      case ExprKind::kCoerceViaIo: return "via-io:" + FormatType(expr.type);
-      case ExprKind::kArrayCoerce: return "array-cast:" + FormatType(expr.type);
-      case ExprKind::kAnyOf: return function() + "any";
-      case ExprKind::kAllOf: return function() + "all";
-      case ExprKind::kArray: return "array:" + FormatType(expr.type);
-      case ExprKind::kRow: return "row";
-      case ExprKind::kCollate: return "collate";
+      case ExprKind::kWindow:
+        return function();
+      case ExprKind::kAnd:
+        return "and";
+      case ExprKind::kOr:
+        return "or";
+      case ExprKind::kNot:
+        return "not";
+      case ExprKind::kIsNull:
+        return "is-null";
+      case ExprKind::kIsNotNull:
+        return "is-not-null";
+      case ExprKind::kIsTrue:
+        return "is-true";
+      case ExprKind::kIsNotTrue:
+        return "is-not-true";
+      case ExprKind::kIsFalse:
+        return "is-false";
+      case ExprKind::kIsNotFalse:
+        return "is-not-false";
+      case ExprKind::kIsUnknown:
+        return "is-unknown";
+      case ExprKind::kIsNotUnknown:
+        return "is-not-unknown";
+      case ExprKind::kIsDistinct:
+        return "distinct-from";
+      case ExprKind::kIsNotDistinct:
+        return "not-distinct-from";
+      case ExprKind::kCase:
+        return "case";
+      case ExprKind::kCoalesce:
+        return "coalesce";
+      case ExprKind::kGreatest:
+        return "greatest";
+      case ExprKind::kLeast:
+        return "least";
+      case ExprKind::kNullIf:
+        return "nullif";
+      case ExprKind::kRelabel:
+        return "relabel:" + FormatType(expr.type);
+      case ExprKind::kCoerceViaIo:
+        return "via-io:" + FormatType(expr.type);
+      case ExprKind::kArrayCoerce:
+        return "array-cast:" + FormatType(expr.type);
+      case ExprKind::kAnyOf:
+        return function() + "any";
+      case ExprKind::kAllOf:
+        return function() + "all";
+      case ExprKind::kArray:
+        return "array:" + FormatType(expr.type);
+      case ExprKind::kRow:
+        return "row";
+      case ExprKind::kCollate:
+        return "collate";
       case ExprKind::kSubquery: {
         static constexpr const char* kNames[] = {"exists", "any", "all", "scalar", "array-of"};
         std::string name = kNames[static_cast<int>(expr.sublink)];
         for (Oid oper : expr.sublink_operators) name += std::string(FindOperator(oper)->name);
         return name;
       }
-      default: return "?";
+      default:
+        return "?";
     }
   }
 };

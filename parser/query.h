@@ -1,5 +1,5 @@
-// The analysed query: names and types resolved. Plain data in one arena, no virtual functions, so that
-// the optimizer can copy expressions into shared memory and workers can read them in place.
+// The analysed query: names and types resolved. Plain data in one arena, no virtual functions, so
+// that the optimizer can copy expressions into shared memory and workers can read them in place.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,32 @@ struct Relation;  // catalog/catalog.h
 struct Query;
 
 enum class ExprKind : uint8_t {
-  kConst,        // value / is_null
-  kColumn,       // in a Query: rel = index into Query::rels, column = its column from 0, levels_up
-                 // in a Plan: rel = kInput (or kOuter / kInner for joins), column = output column there
-  kParam,        // $1 is param 0
-  kExecParam,    // a plan's own parameter: the result of init plan `param`
-  kCall,         // function or operator: `function`; `oper` if written as an operator
-  kAggregate,    // function, args, distinct, filter, order_by; star for count(*)
-  kWindow,       // only recognised: no node computes it yet
-  kAnd, kOr, kNot,
-  kIsNull, kIsNotNull,                     // args[0]
-  kIsTrue, kIsNotTrue, kIsFalse, kIsNotFalse, kIsUnknown, kIsNotUnknown,
-  kIsDistinct, kIsNotDistinct,             // args[0], args[1]; function = the equality operator's
-  kCase,         // args: [when1, then1, when2, then2, …, else] (else always there, maybe a NULL const);
-                 // CASE x WHEN … is rewritten to x = … conditions by analysis
+  kConst,   // value / is_null
+  kColumn,  // in a Query: rel = index into Query::rels, column = its column from 0, levels_up
+            // in a Plan: rel = kInput (or kOuter / kInner for joins), column = output column there
+  kParam,   // $1 is param 0
+  kExecParam,  // a plan's own parameter: the result of init plan `param`
+  kCall,       // function or operator: `function`; `oper` if written as an operator
+  kAggregate,  // function, args, distinct, filter, order_by; star for count(*)
+  kWindow,     // window function: function, args, filter; star; `param` = index into Query::windows
+  kAnd,
+  kOr,
+  kNot,
+  kIsNull,
+  kIsNotNull,  // args[0]
+  kIsTrue,
+  kIsNotTrue,
+  kIsFalse,
+  kIsNotFalse,
+  kIsUnknown,
+  kIsNotUnknown,
+  kIsDistinct,
+  kIsNotDistinct,  // args[0], args[1]; function = the equality operator's
+  kCase,  // args: [when1, then1, when2, then2, …, else] (else always there, maybe a NULL const);
+          // CASE x WHEN … is rewritten to x = … conditions by analysis
   kCoalesce,
-  kGreatest, kLeast,
+  kGreatest,
+  kLeast,
   kNullIf,       // args[0], args[1]; function = the equality operator's
   kRelabel,      // binary-coercible cast: the same bytes under another type
   kCoerceViaIo,  // text output of args[0] → input function of `type`
@@ -37,11 +47,11 @@ enum class ExprKind : uint8_t {
                  // by text output and input (param 1)
   kAnyOf,        // args[0] op ANY (args[1] array); function = op's
   kAllOf,
-  kArray,        // ARRAY[…]
-  kRow,          // only recognised
-  kSubquery,     // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
-  kSqlValue,     // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
-  kCollate,      // args[0] COLLATE `collation`: the same value
+  kArray,     // ARRAY[…]
+  kRow,       // only recognised
+  kSubquery,  // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
+  kSqlValue,  // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
+  kCollate,   // args[0] COLLATE `collation`: the same value
 };
 
 inline constexpr int kInput = -1, kOuter = -1, kInner = -2;
@@ -51,9 +61,9 @@ enum class SublinkKind : uint8_t { kExists, kAny, kAll, kScalar, kArray };
 struct Expr;
 
 struct SortKey {
-  const Expr* expr;    // in Query::order_by: nullptr, see `target`
-  int target;          // index into Query::targets (Query) or output column (Plan); -1 if `expr` is used
-  Oid less_operator;   // the ordering operator (pg_operator oid): < for ASC, > for DESC
+  const Expr* expr;  // in Query::order_by: nullptr, see `target`
+  int target;  // index into Query::targets (Query) or output column (Plan); -1 if `expr` is used
+  Oid less_operator;  // the ordering operator (pg_operator oid): < for ASC, > for DESC
   bool descending;
   bool nulls_first;
   Oid collation;
@@ -80,7 +90,8 @@ struct Expr {
   Oid function = kInvalidOid;  // pg_proc oid
   Oid oper = kInvalidOid;      // pg_operator oid
   Oid input_collation = kInvalidOid;
-  bool explicit_cast = false;  // kCall, kRelabel, kCoerceViaIo: written (or implied) as a cast to type/typmod
+  bool explicit_cast =
+      false;  // kCall, kRelabel, kCoerceViaIo: written (or implied) as a cast to type/typmod
   bool variadic = false;
 
   // kAggregate
@@ -107,8 +118,8 @@ struct JoinTree {
   JoinType type = JoinType::kInner;
   const JoinTree* left = nullptr;
   const JoinTree* right = nullptr;
-  const Expr* on = nullptr;   // may be null
-  bool lateral = false;       // the right side refers to the left
+  const Expr* on = nullptr;  // may be null
+  bool lateral = false;      // the right side refers to the left
 };
 
 enum class RelKind : uint8_t { kTable, kSubquery, kValues, kFunction, kCte, kVirtual };
@@ -128,11 +139,11 @@ struct QueryRel {
   const Relation* table = nullptr;
   bool only = false;
   std::string_view virtual_name = {};
-  const Query* subquery = nullptr;                              // kSubquery
-  std::span<const std::span<const Expr* const>> values = {};    // kValues
-  const Expr* function = nullptr;                               // kFunction (set-returning)
+  const Query* subquery = nullptr;                            // kSubquery
+  std::span<const std::span<const Expr* const>> values = {};  // kValues
+  const Expr* function = nullptr;                             // kFunction (set-returning)
   bool ordinality = false;
-  int cte = -1;       // kCte: index into ctes of the query `cte_levels_up` above
+  int cte = -1;  // kCte: index into ctes of the query `cte_levels_up` above
   int cte_levels_up = 0;
   bool lateral = false;
 };
@@ -159,9 +170,18 @@ struct Cte {
   std::string_view name;
   const Query* query;
   bool recursive;
-  bool materialized;       // MATERIALIZED written, or referenced more than once
+  bool materialized;  // MATERIALIZED written, or referenced more than once
   int references;
   bool never_materialized;  // NOT MATERIALIZED written
+};
+
+// OVER (…) or WINDOW w AS (…).
+struct WindowClause {
+  std::span<const int> partition_by;  // indexes into targets
+  std::span<const SortKey> order_by;
+  int frame_options;         // Postgres's FRAMEOPTION_ bits (nodes/parsenodes.h)
+  const Expr* start_offset;  // ROWS and GROUPS: int8; nullptr where the frame has none
+  const Expr* end_offset;
 };
 
 struct Query {
@@ -169,17 +189,18 @@ struct Query {
   const JoinTree* from = nullptr;  // nullptr: no FROM (one empty row)
   const Expr* where = nullptr;
   std::span<const Target> targets = {};
-  bool has_aggregates = false;     // in targets, having or order by; or group by present
-  std::span<const int> group_by = {};   // indexes into targets
+  bool has_aggregates = false;         // in targets, having or order by; or group by present
+  std::span<const int> group_by = {};  // indexes into targets
   const Expr* having = nullptr;
   bool distinct = false;
   std::span<const int> distinct_on = {};  // indexes into targets
   std::span<const SortKey> order_by = {};
-  const Expr* limit = nullptr;     // int8; evaluated once
+  const Expr* limit = nullptr;  // int8; evaluated once
   const Expr* offset = nullptr;
   bool with_ties = false;
   const SetOpTree* set_op = nullptr;  // then targets are columns of the whole (kColumn, rel -1)
   std::span<const Cte> ctes = {};
+  std::span<const WindowClause> windows = {};
   bool has_sublinks = false;
 };
 

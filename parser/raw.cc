@@ -38,7 +38,9 @@ SqlState StateOfGrammarError(std::string_view message) {
   throw QueryError(std::move(e));
 }
 
-bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool IsSpace(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 }  // namespace
 
@@ -63,8 +65,8 @@ ParsedSql ParseSql(std::string_view text) {
   ParsedSql parsed;
   parsed.text_ = std::make_unique<std::string>(text);
 
-  // The grammar and (un)packing need a level of C stack for each of the tree's: CheckStatementLimits
-  // has seen to that. `guard` frees the packed form whatever happens.
+  // The grammar and (un)packing need a level of C stack for each of the tree's:
+  // CheckStatementLimits has seen to that. `guard` frees the packed form whatever happens.
   PgQueryProtobufParseResult packed = pg_query_parse_protobuf(parsed.text_->c_str());
   struct Guard {
     PgQueryProtobufParseResult& result;
@@ -83,8 +85,7 @@ ParsedSql ParseSql(std::string_view text) {
     size_t length = raw.stmt_len > 0 ? static_cast<size_t>(raw.stmt_len) : whole.size() - start;
     while (length > 0 && IsSpace(whole[start])) start++, length--;
     while (length > 0 && IsSpace(whole[start + length - 1])) length--;
-    parsed.statements_.push_back(
-        {raw.stmt, whole.substr(start, length), static_cast<int>(start)});
+    parsed.statements_.push_back({raw.stmt, whole.substr(start, length), static_cast<int>(start)});
   }
   return parsed;
 }

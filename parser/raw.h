@@ -35,8 +35,9 @@ class ParsedSql {
   std::vector<RawStatement> statements_;
 };
 
-// Throws 42601 with a position; 54001 for text that is too long or nested too deep for the grammar's
-// stack (checked with the scanner before the grammar runs: libpg_query does not check it).
+// Throws 42601 with a position; 54001 for text that is too long or nested too deep for the
+// grammar's stack (checked with the scanner before the grammar runs: libpg_query does not check
+// it).
 ParsedSql ParseSql(std::string_view text);
 
 // A byte offset in `text` → the 1-based character position of an ErrorResponse.

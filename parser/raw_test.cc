@@ -86,8 +86,9 @@ TEST(ParseSql, ParsesWhatJustPassesTheLimit) {
   EXPECT_EQ(ParseError("SELECT 1" + Repeat("+1", terms)).message, "no error");
   EXPECT_EQ(ParseError("SELECT " + Repeat("- ", limit - 10) + "1").message, "no error");
   EXPECT_EQ(ParseError("SELECT " + Repeat("NOT ", limit - 10) + "true").message, "no error");
-  EXPECT_EQ(ParseError("SELECT " + Repeat("(-", limit / 3 - 10) + "1" +
-                       Repeat(")", limit / 3 - 10)).message, "no error");
+  EXPECT_EQ(ParseError("SELECT " + Repeat("(-", limit / 3 - 10) + "1" + Repeat(")", limit / 3 - 10))
+                .message,
+            "no error");
 }
 
 TEST(ParseSql, TakesLongFlatLists) {

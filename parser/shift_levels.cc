@@ -37,6 +37,8 @@ class Shifter {
 
 }  // namespace
 
-void ShiftLevels(Query& query, int delta) { Shifter(delta).Shift(query, 1); }
+void ShiftLevels(Query& query, int delta) {
+  Shifter(delta).Shift(query, 1);
+}
 
 }  // namespace sluice

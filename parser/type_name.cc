@@ -52,8 +52,8 @@ int32_t LengthTypmod(ParseState& p, std::span<const int32_t> mods, const char* t
             type);
   int32_t max = header == 0 ? kCharLengthMax * 8 : kCharLengthMax;
   if (mods[0] > max)
-    ThrowAt(p, location, sqlstate::kInvalidParameterValue, "length for type {} cannot exceed {}", type,
-            max);
+    ThrowAt(p, location, sqlstate::kInvalidParameterValue, "length for type {} cannot exceed {}",
+            type, max);
   return mods[0] + header;
 }
 
@@ -62,8 +62,8 @@ int32_t PrecisionTypmod(ParseState& p, std::span<const int32_t> mods, const char
   if (mods.size() != 1)
     ThrowAt(p, location, sqlstate::kInvalidParameterValue, "invalid type modifier");
   if (mods[0] < 0)
-    ThrowAt(p, location, sqlstate::kInvalidParameterValue, "{}({}){} precision must not be negative",
-            type, mods[0], zone);
+    ThrowAt(p, location, sqlstate::kInvalidParameterValue,
+            "{}({}){} precision must not be negative", type, mods[0], zone);
   return std::min(mods[0], 6);
 }
 
@@ -80,20 +80,28 @@ int32_t TypmodOf(ParseState& p, Oid type, const PgQuery__TypeName& name, int loc
   if (name.n_typmods == 0) return name.typemod;
   std::vector<int32_t> mods = TypmodValues(p, name);
   switch (type) {
-    case kNumericOid: return NumericTypmod(p, mods, location);
-    case kVarcharOid: return LengthTypmod(p, mods, "varchar", 4, location);
-    case kBpcharOid: return LengthTypmod(p, mods, "char", 4, location);
-    case kBitOid: return LengthTypmod(p, mods, "bit", 0, location);
-    case kVarbitOid: return LengthTypmod(p, mods, "varbit", 0, location);
-    case kTimeOid: return PrecisionTypmod(p, mods, "TIME", "", location);
-    case kTimetzOid: return PrecisionTypmod(p, mods, "TIME", " WITH TIME ZONE", location);
-    case kTimestampOid: return PrecisionTypmod(p, mods, "TIMESTAMP", "", location);
+    case kNumericOid:
+      return NumericTypmod(p, mods, location);
+    case kVarcharOid:
+      return LengthTypmod(p, mods, "varchar", 4, location);
+    case kBpcharOid:
+      return LengthTypmod(p, mods, "char", 4, location);
+    case kBitOid:
+      return LengthTypmod(p, mods, "bit", 0, location);
+    case kVarbitOid:
+      return LengthTypmod(p, mods, "varbit", 0, location);
+    case kTimeOid:
+      return PrecisionTypmod(p, mods, "TIME", "", location);
+    case kTimetzOid:
+      return PrecisionTypmod(p, mods, "TIME", " WITH TIME ZONE", location);
+    case kTimestampOid:
+      return PrecisionTypmod(p, mods, "TIMESTAMP", "", location);
     case kTimestamptzOid:
       return PrecisionTypmod(p, mods, "TIMESTAMP", " WITH TIME ZONE", location);
-    case kIntervalOid: return IntervalTypmod(p, mods, location);
+    case kIntervalOid:
+      return IntervalTypmod(p, mods, location);
   }
-  if (type >= kFirstUserOid)
-    RefuseAt(p, location, "type modifiers of type {}", TypeText(type));
+  if (type >= kFirstUserOid) RefuseAt(p, location, "type modifiers of type {}", TypeText(type));
   ThrowAt(p, location, sqlstate::kSyntaxError, "type modifier is not allowed for type \"{}\"",
           TypeText(type));
 }
@@ -127,7 +135,8 @@ TypeSpec ResolveTypeName(ParseState& p, const PgQuery__TypeName& name) {
   if (type == kInvalidOid && !schema.empty() && !p.a.context.catalog->HasSchema(schema))
     ThrowAt(p, location, sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", schema);
   if (type == kInvalidOid)
-    ThrowAt(p, location, sqlstate::kUndefinedObject, "type \"{}\" does not exist", SpelledName(name));
+    ThrowAt(p, location, sqlstate::kUndefinedObject, "type \"{}\" does not exist",
+            SpelledName(name));
   int32_t typmod = TypmodOf(p, type, name, location);
   if (name.n_array_bounds > 0) {
     const TypeInfo* info = FindType(type);

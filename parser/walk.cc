@@ -67,8 +67,17 @@ bool EqualQueries(const Query& a, const Query& b) {
          equal_ints(a.distinct_on, b.distinct_on) && EqualSortKeys(a.order_by, b.order_by) &&
          EqualExprs(a.limit, b.limit) && EqualExprs(a.offset, b.offset) &&
          a.with_ties == b.with_ties && EqualSetOps(a.set_op, b.set_op) &&
+         EqualSpans(a.windows, b.windows,
+                    [&](const WindowClause& x, const WindowClause& y) {
+                      return equal_ints(x.partition_by, y.partition_by) &&
+                             EqualSortKeys(x.order_by, y.order_by) &&
+                             x.frame_options == y.frame_options &&
+                             EqualExprs(x.start_offset, y.start_offset) &&
+                             EqualExprs(x.end_offset, y.end_offset);
+                    }) &&
          EqualSpans(a.ctes, b.ctes, [](const Cte& x, const Cte& y) {
-           return x.name == y.name && x.recursive == y.recursive && EqualQueries(*x.query, *y.query);
+           return x.name == y.name && x.recursive == y.recursive &&
+                  EqualQueries(*x.query, *y.query);
          });
 }
 
@@ -84,14 +93,16 @@ bool ContainsColumnAt(const Expr& expr, int levels_up) {
   if (expr.kind == ExprKind::kColumn && expr.levels_up == levels_up) return true;
   if (expr.subquery != nullptr && ContainsColumnIn(*expr.subquery, levels_up + 1)) return true;
   bool found = false;
-  ForEachChild(expr, [&](const Expr& child) { found = found || ContainsColumnAt(child, levels_up); });
+  ForEachChild(expr,
+               [&](const Expr& child) { found = found || ContainsColumnAt(child, levels_up); });
   return found;
 }
 
 bool ContainsColumnIn(const Query& query, int levels_up) {
   bool found = false;
   ForEachQueryExpr(query, [&](const Expr& e) { found = found || ContainsColumnAt(e, levels_up); });
-  ForEachSubquery(query, [&](const Query& q) { found = found || ContainsColumnIn(q, levels_up + 1); });
+  ForEachSubquery(query,
+                  [&](const Query& q) { found = found || ContainsColumnIn(q, levels_up + 1); });
   return found;
 }
 
@@ -118,6 +129,7 @@ int ExprLocation(const Expr& expr) {
   int location = expr.location;
   switch (expr.kind) {
     case ExprKind::kCall:
+    case ExprKind::kWindow:
     case ExprKind::kAnyOf:
     case ExprKind::kAllOf:
     case ExprKind::kIsDistinct:
@@ -129,9 +141,14 @@ int ExprLocation(const Expr& expr) {
     case ExprKind::kCoerceViaIo:
     case ExprKind::kArrayCoerce:
     case ExprKind::kCollate:
-    case ExprKind::kIsNull: case ExprKind::kIsNotNull: case ExprKind::kIsTrue:
-    case ExprKind::kIsNotTrue: case ExprKind::kIsFalse: case ExprKind::kIsNotFalse:
-    case ExprKind::kIsUnknown: case ExprKind::kIsNotUnknown:
+    case ExprKind::kIsNull:
+    case ExprKind::kIsNotNull:
+    case ExprKind::kIsTrue:
+    case ExprKind::kIsNotTrue:
+    case ExprKind::kIsFalse:
+    case ExprKind::kIsNotFalse:
+    case ExprKind::kIsUnknown:
+    case ExprKind::kIsNotUnknown:
     case ExprKind::kSubquery:
       // Written before or after their operands: f(x) before, x + y and x::t after the first.
       for (const Expr* arg : expr.args) {
@@ -163,7 +180,9 @@ bool ContainsVolatile(const Query& query) {
   return found;
 }
 
-bool ContainsColumn(const Expr& expr, int levels_up) { return ContainsColumnAt(expr, levels_up); }
+bool ContainsColumn(const Expr& expr, int levels_up) {
+  return ContainsColumnAt(expr, levels_up);
+}
 bool ContainsColumn(const Query& query, int levels_up) {
   return ContainsColumnIn(query, levels_up);
 }

@@ -5,8 +5,8 @@
 
 namespace sluice {
 
-// Calls fn(const Expr&) for each direct child: arguments, FILTER, ORDER BY of aggregates. Not for what
-// is inside a sublink's query.
+// Calls fn(const Expr&) for each direct child: arguments, FILTER, ORDER BY of aggregates. Not for
+// what is inside a sublink's query.
 template <typename Fn>
 void ForEachChild(const Expr& expr, Fn&& fn) {
   for (const Expr* arg : expr.args) fn(*arg);
@@ -45,9 +45,14 @@ void ForEachQueryExpr(const Query& query, Fn&& fn) {
   if (query.having != nullptr) fn(*query.having);
   if (query.limit != nullptr) fn(*query.limit);
   if (query.offset != nullptr) fn(*query.offset);
+  for (const WindowClause& window : query.windows) {
+    if (window.start_offset != nullptr) fn(*window.start_offset);
+    if (window.end_offset != nullptr) fn(*window.end_offset);
+  }
 }
 
-// The queries directly below `query`, those of sublinks aside: in FROM, WITH, and of set operations.
+// The queries directly below `query`, those of sublinks aside: in FROM, WITH, and of set
+// operations.
 template <typename Fn>
 void ForEachSubquery(const Query& query, Fn&& fn) {
   for (const QueryRel& rel : query.rels)

@@ -1,9 +1,3 @@
-// Tests only: statements of every kind, one a line, that are analysed here as Postgres does.
-#pragma once
-
-namespace sluice {
-
-inline constexpr char kAssortedStatements[] = R"sql(
 SELECT a, b FROM t WHERE a::text = '5' AND b::int = a
 SELECT sum(a)::int, sum(a)/count(*), avg(a)::numeric(10,2), round(avg(n), 2), count(*)::float / 3 FROM t
 SELECT * FROM t WHERE d >= '2020-01-01' AND d < date '2020-01-01' + interval '1 month'
@@ -227,6 +221,3 @@ SELECT 1 WHERE $1
 SELECT 1 FROM t WHERE NULL = a
 SELECT a FROM t HAVING a > 1
 SELECT true AND NULL, NOT NULL::bool, NULL IS TRUE, 'true' AND 'f'
-)sql";
-
-}  // namespace sluice

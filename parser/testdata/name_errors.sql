@@ -1,0 +1,47 @@
+SELECT nope
+SELECT nope FROM t
+SELECT t.nope FROM t
+SELECT q.a FROM t
+SELECT t.a FROM t q
+SELECT * FROM nope
+SELECT * FROM nope.t
+SELECT * FROM other.public.t
+SELECT a FROM t, w
+SELECT * FROM t, t
+SELECT * FROM t JOIN w t ON true
+SELECT * FROM t a, w a
+SELECT nope(1)
+SELECT nope(a, s) FROM t
+SELECT foo.upper('x')
+SELECT upper(1)
+SELECT *
+SELECT t.*
+SELECT q.* FROM t
+SELECT stext FROM t
+SELECT idd FROM t
+SELECT * FROM t JOIN w USING (nope)
+SELECT * FROM t JOIN w USING (x)
+SELECT * FROM t JOIN w USING (id, id)
+SELECT * FROM t JOIN w ON t.id = z.id
+SELECT * FROM t q JOIN w ON t.id = w.id
+SELECT * FROM w, (SELECT w.id) s
+SELECT * FROM w FULL JOIN LATERAL (SELECT w.id) s ON true
+SELECT * FROM w AS q (a, b, c, d, e)
+SELECT * FROM (VALUES (1)) v (a, b)
+SELECT 1::nope
+SELECT 1::nope.foo
+SELECT a FROM t ORDER BY nope
+SELECT a FROM t GROUP BY nope
+SELECT a AS x, b AS x FROM t ORDER BY x
+SELECT a FROM t ORDER BY 2
+SELECT a FROM t ORDER BY 0
+SELECT a FROM t GROUP BY 3
+SELECT a FROM t ORDER BY 1.5
+SELECT a FROM t ORDER BY 'x'
+WITH q AS (SELECT 1), q AS (SELECT 2) SELECT * FROM q
+WITH q (a, b) AS (SELECT 1) SELECT * FROM q
+WITH q AS (SELECT * FROM r), r AS (SELECT 1) SELECT * FROM q
+SELECT s COLLATE "nope" FROM t
+SELECT a COLLATE "C" FROM t
+SELECT * FROM (SELECT 1 AS a, 2 AS a) s ORDER BY a
+SELECT s.a FROM (SELECT 1 AS a, 2 AS a) s
