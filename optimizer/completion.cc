@@ -71,7 +71,7 @@ const PlannedStatement* Planner::PlanCompleted(const CompletionRequest& completi
   for (size_t i = 0; i < output.size(); i++) {
     output[i] = completion.columns[i];
     output[i].name = arena_.CopyString(output[i].name);
-    binary[i] = HasBinaryCodec(output[i].type);
+    binary[i] = !completion.as_text[i] && HasBinaryCodec(output[i].type);
     columns.push_back({output[i].name, output[i].type, output[i].typmod, output[i].collation});
   }
   node->output = output;

@@ -25,6 +25,7 @@ struct CompletionRequest {
   std::string sql;
   std::vector<Oid> param_types;    // as the statement declares them
   std::vector<OutputColumn> columns;
+  std::vector<bool> as_text;       // a column: its type is not known here, its text is told as text
 };
 
 // Rows come as the client asked for them; the plan never passes through (its rows are one stream of an

@@ -7,16 +7,20 @@
 namespace sluice {
 namespace {
 
-// The client's columns first, what is only sorted or grouped by behind them. place[target] → column.
+// The client's columns first, what is only sorted or grouped by behind them. place[target] → column. DISTINCT
+// leaves only the client's: it may not see the others, and ORDER BY may not then either.
 std::vector<const Expr*> OrderedTargets(const Select& select, std::vector<int>* place) {
   std::vector<const Expr*> ordered;
   place->assign(select.targets.size(), 0);
-  for (bool junk : {false, true})
+  bool only_output = select.distinct && select.distinct_on.empty();
+  for (bool junk : {false, true}) {
+    if (junk && only_output) break;
     for (size_t i = 0; i < select.targets.size(); i++) {
       if (select.targets[i].junk != junk) continue;
       (*place)[i] = static_cast<int>(ordered.size());
       ordered.push_back(select.targets[i].expr);
     }
+  }
   return ordered;
 }
 

@@ -428,11 +428,15 @@ std::unique_ptr<CompletionQuery> PrepareCompletion(const RawStatement& statement
   std::vector<Oid*> types;
   for (Oid& type : described.params) types.push_back(&type);
   for (Description::Field& field : described.fields) types.push_back(&field.type);
+  std::vector<Oid> theirs;
+  for (const Description::Field& field : described.fields) theirs.push_back(field.type);
   TranslateTypes(session, query->request.server, types);
   query->request.param_types = described.params;
   for (size_t i = 0; i < declared_types.size() && i < described.params.size(); i++)
     if (declared_types[i] >= kFirstUserOid) query->request.param_types[i] = declared_types[i];
-  for (Description::Field& field : described.fields) {
+  for (size_t i = 0; i < described.fields.size(); i++) {
+    const Description::Field& field = described.fields[i];
+    query->request.as_text.push_back(theirs[i] >= kFirstUserOid && field.type == kTextOid);
     const TypeInfo* info = FindType(field.type);
     query->request.columns.push_back({query->names.emplace_back(field.name), field.type, field.typmod,
                                       info == nullptr ? kInvalidOid : info->collation});
