@@ -40,8 +40,9 @@ class Group {
   void Admit();                     // REQUIRES: everything is reserved
   void Refuse(const Error& error);  // every stream ends with it
   void Close();                     // the backend wants it gone
-  // Whether nothing points into shared memory any more.
-  bool done() const { return closing_ && open_tasks_ == 0; }
+  // Whether nothing points into shared memory any more. Once all streams have ended nobody needs to
+  // ask for it: the backend finds the group closed when it comes to close it.
+  bool done() const { return (closing_ || admitted_) && open_tasks_ == 0; }
   void OnTaskEnded();
 
   // Null where the stream reads under a snapshot of its own.

@@ -31,6 +31,7 @@ void InstallSignals() {
   sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);  // nothing of what it has can be reloaded
   sigaction(SIGPIPE, &action, nullptr);
 }
 

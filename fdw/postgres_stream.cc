@@ -233,13 +233,15 @@ bool PostgresStream::OnMessage(char type, std::string_view body) {
       return true;
     case '2':
     case '3':
-    case 'I':
-    case 's':
     case 'c':
     case 'D':
     case 'd':
       // Rows come here only where nobody wants them.
       return type != row_type();
+    case 'I':
+    case 's':  // PortalSuspended: the row limit is reached
+      executed_ = true;
+      return true;
     case 't':
     case 'n':
       if (kind == StreamKind::kDescribe) AppendDescription(type, body);
@@ -383,6 +385,7 @@ std::optional<Error> PostgresStream::PublishDescription() {
 void PostgresStream::TakeInput() {
   if (!copying_ || connection_ == nullptr) return;
   if (!input_) input_.emplace(stream()->input, 0);
+  if (std::exchange(input_waits_, false)) input_->EndWait();
   while (connection_->unsent_bytes() < kUnsentBytesMax) {
     Slice slice;
     Claim claim = input_->TryClaim(&slice);
@@ -390,6 +393,7 @@ void PostgresStream::TakeInput() {
       input_->PrepareToWait();
       claim = input_->TryClaim(&slice);
       if (claim == Claim::kEmpty) {
+        input_waits_ = true;
         WaitForLatch();
         break;
       }

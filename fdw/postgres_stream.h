@@ -82,6 +82,7 @@ class PostgresStream final : public StreamTask {
 
   // kCopyIn
   std::optional<ChunkConsumer> input_;
+  bool input_waits_ = false;
   bool copying_ = false;  // the shard asks for rows
 };
 
