@@ -11,8 +11,8 @@ namespace sluice {
 
 std::string Deparser::WholeQuery(const Query& query) { return Select(query); }
 
-void Deparser::OpenScope(std::span<const QueryRel> rels, bool qualify) {
-  Scope scope{rels, {}, std::vector<std::vector<const Relation*>>(rels.size()), qualify, {}};
+void Deparser::OpenScope(std::span<const QueryRel> rels, bool qualify, const Query* query) {
+  Scope scope{rels, {}, std::vector<std::vector<const Relation*>>(rels.size()), qualify, {}, query};
   for (size_t i = 0; i < rels.size(); i++) scope.aliases.push_back(fmt::format("r{}", ++rel_count_));
   scopes_.push_back(std::move(scope));
 }
@@ -130,7 +130,8 @@ std::string Deparser::With(const Query& query) {
 std::string Deparser::SetOp(const SetOpTree& tree) {
   if (tree.leaf != nullptr) return "(" + Select(*tree.leaf) + ")";
   static constexpr const char* kWords[] = {" UNION ", " INTERSECT ", " EXCEPT "};
-  return "(" + SetOp(*tree.left) + kWords[static_cast<int>(tree.kind)] + (tree.all ? "ALL " : "") +
+  std::string left = SetOp(*tree.left);
+  return "(" + left + kWords[static_cast<int>(tree.kind)] + (tree.all ? "ALL " : "") +
          SetOp(*tree.right) + ")";
 }
 
@@ -155,7 +156,7 @@ std::string Deparser::Tail(const Query& query, const std::vector<int>& position)
 }
 
 std::string Deparser::Select(const Query& query) {
-  OpenScope(query.rels, true);
+  OpenScope(query.rels, true, &query);
   std::string text = With(query);
   std::vector<int> position(query.targets.size(), 0);
   int count = 0;

@@ -29,7 +29,7 @@ class Deparser {
 
   // Piecewise: the scope that expressions of levels_up 0 are resolved in. `qualify` false: one table, whose
   // columns need no alias.
-  void OpenScope(std::span<const QueryRel> rels, bool qualify);
+  void OpenScope(std::span<const QueryRel> rels, bool qualify, const Query* query = nullptr);
   void CloseScope();
   std::string Expression(const Expr& expr);
   // FROM's text. Semi and anti joins come out as EXISTS conditions for WHERE.
@@ -50,6 +50,7 @@ class Deparser {
     std::vector<std::vector<const Relation*>> leaves;  // kTable, on first use
     bool qualify;
     std::vector<std::string> cte_names;
+    const Query* query = nullptr;  // whole queries: for window functions
   };
 
   std::string Select(const Query& query);
@@ -69,6 +70,8 @@ class Deparser {
   std::string Function(Oid function, const Expr& expr);
   std::string Aggregate(const Expr& expr);
   std::string Sublink(const Expr& expr);
+  std::string Window(const Expr& expr);
+  std::string Frame(const WindowClause& window);
   std::string Arguments(std::span<const Expr* const> args, bool variadic = false);
   std::string Operand(const Expr& expr) { return Expression(expr); }
 

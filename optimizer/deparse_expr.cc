@@ -99,7 +99,7 @@ std::string Deparser::Expression(const Expr& expr) {
     case ExprKind::kArray:
       return "ARRAY[" + Arguments(expr.args) + "]::" + TypeName(expr.type, -1);
     case ExprKind::kSubquery: return Sublink(expr);
-    case ExprKind::kWindow:
+    case ExprKind::kWindow: return Window(expr);
     case ExprKind::kRow:
     case ExprKind::kSqlValue: break;
   }
@@ -196,6 +196,59 @@ std::string Deparser::Aggregate(const Expr& expr) {
   }
   text += ")";
   if (expr.filter != nullptr) text += " FILTER (WHERE " + Expression(*expr.filter) + ")";
+  return text;
+}
+
+std::string Deparser::Window(const Expr& expr) {
+  const Query* query = scopes_.back().query;
+  const ProcInfo* proc = FindProc(expr.function);
+  if (query == nullptr || proc == nullptr || static_cast<size_t>(expr.param) >= query->windows.size())
+    Refuse("this window function cannot be sent to a shard");
+  const WindowClause& window = query->windows[static_cast<size_t>(expr.param)];
+  auto target = [&](int index) { return Unpositional(*query->targets[static_cast<size_t>(index)].expr); };
+  std::string text = "pg_catalog." + QuoteIdentifier(proc->name) + "(" +
+                     (expr.star ? "*" : Arguments(expr.args, expr.variadic)) + ")";
+  if (expr.filter != nullptr) text += " FILTER (WHERE " + Expression(*expr.filter) + ")";
+  std::string over;
+  for (size_t i = 0; i < window.partition_by.size(); i++)
+    over += (i == 0 ? "PARTITION BY " : ", ") + target(window.partition_by[i]);
+  for (size_t i = 0; i < window.order_by.size(); i++) {
+    const SortKey& key = window.order_by[i];
+    over += (i > 0 ? ", " : over.empty() ? "ORDER BY " : " ORDER BY ") +
+            SortItem(key, key.expr != nullptr ? Unpositional(*key.expr) : target(key.target));
+  }
+  std::string frame = Frame(window);
+  if (!frame.empty()) over += (over.empty() ? "" : " ") + frame;
+  return text + " OVER (" + over + ")";
+}
+
+// Postgres's FRAMEOPTION_ bits.
+std::string Deparser::Frame(const WindowClause& window) {
+  constexpr int kNonDefault = 0x1, kRange = 0x2, kRows = 0x4;
+  int options = window.frame_options;
+  if ((options & kNonDefault) == 0) return {};
+  struct Bound {
+    int start, end;
+    const char* text;
+  };
+  static constexpr Bound kBounds[] = {{0x20, 0x40, "UNBOUNDED PRECEDING"}, {0x80, 0x100, "UNBOUNDED FOLLOWING"},
+                                      {0x200, 0x400, "CURRENT ROW"}, {0x800, 0x1000, "PRECEDING"},
+                                      {0x2000, 0x4000, "FOLLOWING"}};
+  auto bound = [&](bool start) -> std::string {
+    for (const Bound& b : kBounds) {
+      if ((options & (start ? b.start : b.end)) == 0) continue;
+      const Expr* offset = start ? window.start_offset : window.end_offset;
+      bool has_offset = b.start >= 0x800;
+      if (has_offset && offset == nullptr) Refuse("this window frame cannot be sent to a shard");
+      return (has_offset ? Expression(*offset) + " " : "") + b.text;
+    }
+    Refuse("this window frame cannot be sent to a shard");
+  };
+  std::string text = options & kRange ? "RANGE" : options & kRows ? "ROWS" : "GROUPS";
+  text += " BETWEEN " + bound(true) + " AND " + bound(false);
+  if (options & 0x8000) text += " EXCLUDE CURRENT ROW";
+  if (options & 0x10000) text += " EXCLUDE GROUP";
+  if (options & 0x20000) text += " EXCLUDE TIES";
   return text;
 }
 

@@ -101,7 +101,7 @@ bool CanShipType(Oid type, const Catalog& catalog) {
 bool CanShipNode(const Expr& expr, const Catalog& catalog) {
   if (!CanShipType(expr.type, catalog) && expr.type != kInvalidOid) return false;
   switch (expr.kind) {
-    case ExprKind::kSqlValue: case ExprKind::kWindow: case ExprKind::kRow:
+    case ExprKind::kSqlValue: case ExprKind::kRow:
       return false;
     case ExprKind::kCollate: return !catalog.CollationSql(expr.collation).empty();
     default:

@@ -103,6 +103,8 @@ bool AnyExprInQuery(const Query& query, const DepthPredicate& found, int depth) 
     if (AnyExpr(key.expr, found, depth)) return true;
   for (const Cte& cte : query.ctes)
     if (AnyExprInQuery(*cte.query, found, depth + 1)) return true;
+  for (const WindowClause& window : query.windows)
+    if (AnyExpr(window.start_offset, found, depth) || AnyExpr(window.end_offset, found, depth)) return true;
   return AnyInTree(query.from, found, depth) || AnyExpr(query.where, found, depth) ||
          AnyExpr(query.having, found, depth) || AnyExpr(query.limit, found, depth) ||
          AnyExpr(query.offset, found, depth) || AnyInSetOp(query.set_op, found, depth);
@@ -156,6 +158,12 @@ const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter&
   copy->limit = RewriteExpr(query.limit, arena, replace, depth);
   copy->offset = RewriteExpr(query.offset, arena, replace, depth);
   copy->set_op = RewriteSetOp(query.set_op, arena, replace, depth);
+  std::span<WindowClause> windows = arena->CopyArray(query.windows);
+  for (WindowClause& window : windows) {
+    window.start_offset = RewriteExpr(window.start_offset, arena, replace, depth);
+    window.end_offset = RewriteExpr(window.end_offset, arena, replace, depth);
+  }
+  copy->windows = windows;
   return copy;
 }
 

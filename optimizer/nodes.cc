@@ -268,7 +268,8 @@ bool Planner::WorthWorkers(const sluice::Plan& plan) const {
 
 bool Planner::IsShippable(const Expr* expr) const {
   bool stays = AnyExpr(expr, [](const Expr& e, int depth) {
-    return e.kind == ExprKind::kSubquery || (e.kind == ExprKind::kColumn && e.levels_up > depth);
+    return e.kind == ExprKind::kSubquery || e.kind == ExprKind::kWindow ||
+           (e.kind == ExprKind::kColumn && e.levels_up > depth);
   });
   return !stays && CanShip(*expr, catalog_);
 }

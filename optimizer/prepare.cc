@@ -155,6 +155,7 @@ JoinNode* Planner::CopyTree(const JoinTree* tree) {
 }
 
 Select Planner::Prepare(const Query& query) {
+  if (!query.windows.empty()) Refuse("window functions over several shards are not supported");
   Select select;
   select.rels.assign(query.rels.begin(), query.rels.end());
   select.from = CopyTree(query.from);
@@ -207,7 +208,8 @@ void Planner::Graft(Select& into, Select& from) {
 
 bool Planner::PullUp(Select& select, int rel, JoinNode* leaf, bool nullable) {
   const Query& query = *select.rels[static_cast<size_t>(rel)].subquery;
-  if (query.set_op != nullptr || query.from == nullptr || query.has_aggregates || query.distinct ||
+  if (query.set_op != nullptr || query.from == nullptr || !query.windows.empty() ||
+      query.has_aggregates || query.distinct || !query.distinct_on.empty() ||
       query.limit != nullptr || query.offset != nullptr || !query.order_by.empty())
     return false;
   Select sub = Prepare(query);

@@ -28,7 +28,7 @@ bool RefersHere(const Expr* expr) {
 }
 
 bool IsSimpleExists(const Query& query) {
-  return query.set_op == nullptr && query.from != nullptr && !query.has_aggregates &&
+  return query.set_op == nullptr && query.from != nullptr && !query.has_aggregates && query.windows.empty() &&
          query.having == nullptr && query.limit == nullptr && query.offset == nullptr &&
          query.group_by.empty();
 }
@@ -199,7 +199,7 @@ void Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
 // f over its columns, where count is 0 for a key that has no rows. nullptr: not of this shape.
 const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
   const Query& query = *sublink.subquery;
-  if (query.set_op != nullptr || query.from == nullptr || !query.group_by.empty() ||
+  if (query.set_op != nullptr || query.from == nullptr || !query.windows.empty() || !query.group_by.empty() ||
       query.having != nullptr || query.limit != nullptr || query.offset != nullptr || query.distinct ||
       !query.distinct_on.empty() || query.targets.empty() || !HasAggregate(query.targets[0].expr) ||
       RefersUp(query.targets[0].expr) || HasSubquery(query.targets[0].expr) ||
