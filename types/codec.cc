@@ -6,6 +6,7 @@
 #include "types/array.h"
 #include "types/datetime.h"
 #include "types/numeric.h"
+#include "types/utf8.h"
 #include "types/value_checks.h"
 
 namespace sluice {
@@ -157,10 +158,12 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
         Throw(sqlstate::kInternalError, "unsupported jsonb version number {}",
               bytes.empty() ? 0 : static_cast<int>(bytes[0]));
       }
-      return;
+      return CheckUtf8(bytes);
     case kCharOid:
       if (bytes.size() != 1) BadWire();
       return;
+    case kTextOid: case kVarcharOid: case kBpcharOid: case kNameOid: case kJsonOid: case kUnknownOid:
+      return CheckUtf8(bytes);
     default: break;
   }
   Oid element = ElementTypeOf(type);

@@ -66,6 +66,7 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
 
 std::string_view ParseText(Oid type, int32_t typmod, std::string_view text, const SessionSettings& settings,
                            Arena* arena) {
+  CheckUtf8(text);
   switch (type) {
     case kBoolOid: return Store<uint8_t>(ParseBool(text), arena);
     case kInt2Oid:

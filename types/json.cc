@@ -40,6 +40,8 @@ class JsonReader {
     if (at_ != text_.size()) Fail("Expected end of input, but found \"{}\".");
     return normal;
   }
+  // REQUIRES: a quote at the front.
+  std::string ReadString() { return String(); }
 
  private:
   void SkipSpace() {
@@ -283,7 +285,118 @@ class JsonReader {
   size_t at_ = 0;
 };
 
+// Steps over the parts of a text known to be JSON. Stays inside whatever it is given.
+class JsonWalker {
+ public:
+  explicit JsonWalker(std::string_view text) : text_(text) { SkipSpace(); }
+
+  // Into the object or array at hand; false if it is neither.
+  bool Enter(char open) {
+    if (Peek() != open) return false;
+    at_++;
+    SkipSpace();
+    return true;
+  }
+  // The next value (and in objects its key, with quotes); false at the end.
+  bool Next(bool object, std::string_view* key, std::string_view* value) {
+    if (at_ >= text_.size() || Peek() == '}' || Peek() == ']') return false;
+    if (object) {
+      *key = Take();
+      Skip(':');
+    }
+    *value = Take();
+    Skip(',');
+    return true;
+  }
+  std::string_view Take() {
+    size_t start = at_;
+    int depth = 0;
+    do {
+      char c = Peek();
+      if (c == '"') SkipString();
+      else at_++;
+      if (c == '{' || c == '[') depth++;
+      if (c == '}' || c == ']') depth--;
+      bool word = depth == 0 && c != '"' && c != '}' && c != ']';
+      while (word && at_ < text_.size() && !IsSpace(Peek()) && !std::strchr(",:]}", Peek())) at_++;
+    } while (depth > 0 && at_ < text_.size());
+    at_ = std::min(at_, text_.size());
+    std::string_view taken = text_.substr(start, at_ - start);
+    SkipSpace();
+    return taken;
+  }
+
+ private:
+  char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void SkipSpace() {
+    while (at_ < text_.size() && IsSpace(text_[at_])) at_++;
+  }
+  void Skip(char c) {
+    if (Peek() == c) at_++;
+    SkipSpace();
+  }
+  void SkipString() {
+    for (at_++; at_ < text_.size() && text_[at_] != '"'; at_++) {
+      if (text_[at_] == '\\') at_++;
+    }
+    at_++;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
 }  // namespace
+
+std::string DecodeJsonString(std::string_view quoted) { return JsonReader(quoted, true).ReadString(); }
+
+JsonKind JsonKindOf(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size() && IsSpace(text[at])) at++;
+  switch (at < text.size() ? text[at] : '\0') {
+    case '{': return JsonKind::kObject;
+    case '[': return JsonKind::kArray;
+    case '"': return JsonKind::kString;
+    case 't': case 'f': return JsonKind::kBoolean;
+    case 'n': return JsonKind::kNull;
+    default: return JsonKind::kNumber;
+  }
+}
+
+bool FindJsonMember(std::string_view text, std::string_view key, std::string_view* value) {
+  JsonWalker walker(text);
+  if (!walker.Enter('{')) return false;
+  std::string_view name, candidate;
+  bool found = false;
+  while (walker.Next(true, &name, &candidate)) {
+    if (name.size() < 2) return false;
+    std::string_view plain = name.substr(1, name.size() - 2);
+    bool same = plain.find('\\') == std::string_view::npos ? plain == key : DecodeJsonString(name) == key;
+    if (same) *value = candidate;
+    found |= same;
+  }
+  return found;
+}
+
+bool FindJsonElement(std::string_view text, int64_t index, std::string_view* value) {
+  if (index < 0) index += JsonKindOf(text) == JsonKind::kArray ? JsonArrayLength(text) : 0;
+  JsonWalker walker(text);
+  if (index < 0 || !walker.Enter('[')) return false;
+  std::string_view none;
+  for (int64_t i = 0; walker.Next(false, &none, value); i++) {
+    if (i == index) return true;
+  }
+  return false;
+}
+
+int64_t JsonArrayLength(std::string_view text) {
+  JsonWalker walker(text);
+  if (!walker.Enter('[')) return 0;
+  std::string_view none, value;
+  int64_t count = 0;
+  while (walker.Next(false, &none, &value)) count++;
+  return count;
+}
 
 void CheckJson(std::string_view text) { JsonReader(text, false).Read(); }
 

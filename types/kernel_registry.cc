@@ -13,7 +13,8 @@ struct Registry {
   Registry() {
     for (std::span<const Kernel> table :
          {ComparisonKernels(), IntegerKernels(), FloatKernels(), NumericKernels(), CastKernels(), TextKernels(),
-          TextFormatKernels(), PatternKernels(), DateTimeKernels(), DateTimePartKernels(), MiscKernels(), registered}) {
+          TextFormatKernels(), PatternKernels(), DateTimeKernels(), DateTimePartKernels(), MiscKernels(), JsonKernels(),
+          ToCharKernels(), registered}) {
       for (const Kernel& kernel : table) all.push_back(&kernel);
     }
     std::sort(all.begin(), all.end(), [](const Kernel* a, const Kernel* b) { return a->function < b->function; });

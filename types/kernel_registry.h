@@ -18,6 +18,8 @@ std::span<const Kernel> PatternKernels();
 std::span<const Kernel> DateTimeKernels();
 std::span<const Kernel> DateTimePartKernels();
 std::span<const Kernel> MiscKernels();
+std::span<const Kernel> JsonKernels();
+std::span<const Kernel> ToCharKernels();
 
 // Kernels that need more than types/ has (pg_terminate_backend). By the main program, before the first use of
 // the registry; the table must last.

@@ -48,4 +48,7 @@ inline std::string_view Utf8Clip(std::string_view text, size_t bytes_max) {
   return text.substr(0, at);
 }
 
+// 22021 unless `text` is UTF-8 without zero bytes.
+void CheckUtf8(std::string_view text);
+
 }  // namespace sluice
