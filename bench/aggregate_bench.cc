@@ -1,5 +1,5 @@
-// Hash aggregate per core: rows as a shard sends them (DataRow messages in memory), decoded and grouped.
-// items_per_second is rows per second of one core.
+// Hash aggregate per core: rows as a shard sends them (DataRow messages in memory), decoded and
+// grouped. items_per_second is rows per second of one core.
 #include <benchmark/benchmark.h>
 
 #include "bench/replay_rows.h"
@@ -79,8 +79,9 @@ BENCHMARK(DecodeOnly)->Unit(benchmark::kMillisecond);
 
 void FewGroups(benchmark::State& state) {
   Fixture& f = TheFixture();
-  f.Run(state, *f.Plan(0, kTextOid, {f.Call(kCountStar, -1, 0, kInt8Oid),
-                                     f.Call(kSumNumeric, 2, kNumericOid, kNumericOid)}));
+  f.Run(state, *f.Plan(0, kTextOid,
+                       {f.Call(kCountStar, -1, 0, kInt8Oid),
+                        f.Call(kSumNumeric, 2, kNumericOid, kNumericOid)}));
 }
 BENCHMARK(FewGroups)->Unit(benchmark::kMillisecond);
 
@@ -92,8 +93,7 @@ BENCHMARK(ManyGroups)->Unit(benchmark::kMillisecond);
 
 void DistinctInGroups(benchmark::State& state) {
   Fixture& f = TheFixture();
-  AggregatePlan* plan =
-      f.Plan(0, kTextOid, {f.Call(kCountAny, 1, kInt4Oid, kInt8Oid, true)});
+  AggregatePlan* plan = f.Plan(0, kTextOid, {f.Call(kCountAny, 1, kInt4Oid, kInt8Oid, true)});
   plan->mode = AggregateMode::kSingle;
   plan->output = f.s.Columns({kTextOid, kInt8Oid});
   f.Run(state, *plan);

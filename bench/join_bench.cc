@@ -1,5 +1,6 @@
-// Hash join per core: 1M outer rows as shards send them, joined with 100k inner rows on an int4 key, as in
-// SELECT … FROM orders JOIN customers USING (customer). items_per_second is outer rows per second.
+// Hash join per core: 1M outer rows as shards send them, joined with 100k inner rows on an int4
+// key, as in SELECT … FROM orders JOIN customers USING (customer). items_per_second is outer rows
+// per second.
 #include <benchmark/benchmark.h>
 
 #include "bench/replay_rows.h"
@@ -11,7 +12,8 @@ namespace {
 constexpr size_t kOuterRows = 1'000'000, kInnerRows = 100'000;
 
 struct Fixture {
-  Fixture() : outer_scan(s.Scan({kInt4Oid, kNumericOid})), inner_scan(s.Scan({kInt4Oid, kTextOid})) {
+  Fixture()
+      : outer_scan(s.Scan({kInt4Oid, kNumericOid})), inner_scan(s.Scan({kInt4Oid, kTextOid})) {
     for (size_t g = 0; g < kOuterRows; g++) {
       outer.Start(2);
       outer.Integer(static_cast<int32_t>(g * 7919 % kInnerRows));
@@ -45,7 +47,8 @@ void Join(benchmark::State& state, JoinType type) {
   std::vector<const Plan*> children = {f.outer_scan, f.inner_scan};
   plan->children = children;
   for (auto _ : state) {
-    HashJoin node(*plan, f.s.state, std::make_unique<ReplayNode>(*f.outer_scan, f.s.state, f.outer.bytes()),
+    HashJoin node(*plan, f.s.state,
+                  std::make_unique<ReplayNode>(*f.outer_scan, f.s.state, f.outer.bytes()),
                   std::make_unique<ReplayNode>(*f.inner_scan, f.s.state, f.inner.bytes()));
     Batch batch;
     size_t rows = 0;

@@ -35,7 +35,9 @@ struct Surroundings {
     expr->column = column;
     return expr;
   }
-  std::span<const Expr* const> List(const std::vector<const Expr*>& exprs) { return arena.CopyArray(exprs); }
+  std::span<const Expr* const> List(const std::vector<const Expr*>& exprs) {
+    return arena.CopyArray(exprs);
+  }
   ForeignScanPlan* Scan(const std::vector<Oid>& types) {
     auto* scan = arena.New<ForeignScanPlan>();
     scan->kind = PlanKind::kForeignScan;
@@ -74,9 +76,12 @@ class Messages {
   void Numeric(size_t cents) {
     Arena arena;
     SessionSettings settings;
-    Value(ParseText(kNumericOid, -1, fmt::format("{}.{:02}", cents / 100, cents % 100), settings, &arena));
+    Value(ParseText(kNumericOid, -1, fmt::format("{}.{:02}", cents / 100, cents % 100), settings,
+                    &arena));
   }
-  void End() { StoreBig(bytes_.data() + head_ + 1, static_cast<int32_t>(bytes_.size() - head_ - 1)); }
+  void End() {
+    StoreBig(bytes_.data() + head_ + 1, static_cast<int32_t>(bytes_.size() - head_ - 1));
+  }
   std::string_view bytes() const { return bytes_; }
 
  private:
@@ -93,7 +98,10 @@ class Messages {
 class ReplayNode : public Node {
  public:
   ReplayNode(const ForeignScanPlan& plan, ExecutionState& state, std::string_view bytes)
-      : Node(plan, state), scan_(plan), decoder_(plan.output, *state.context->settings), bytes_(bytes),
+      : Node(plan, state),
+        scan_(plan),
+        decoder_(plan.output, *state.context->settings),
+        bytes_(bytes),
         at_(bytes.data()) {}
   void Rescan() override { at_ = bytes_.data(); }
 

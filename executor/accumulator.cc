@@ -75,21 +75,30 @@ bool IsOrderSensitive(AggregateKind kind) {
 std::unique_ptr<Accumulator> MakePlain(const AggregateCall& call, const AggregateInfo& info,
                                        Arena* arena) {
   switch (info.kind) {
-    case AggregateKind::kCount: return std::make_unique<CountAccumulator>(call.star);
-    case AggregateKind::kCountStar: return std::make_unique<CountAccumulator>(true);
+    case AggregateKind::kCount:
+      return std::make_unique<CountAccumulator>(call.star);
+    case AggregateKind::kCountStar:
+      return std::make_unique<CountAccumulator>(true);
     case AggregateKind::kSum:
     case AggregateKind::kAvg:
-    case AggregateKind::kSumInt8ToInt8: return MakeSumAccumulator(info, arena);
-    case AggregateKind::kMin: return MakeExtremeAccumulator(call, false, arena);
-    case AggregateKind::kMax: return MakeExtremeAccumulator(call, true, arena);
-    case AggregateKind::kBoolAnd: return std::make_unique<BoolAccumulator>(true);
-    case AggregateKind::kBoolOr: return std::make_unique<BoolAccumulator>(false);
+    case AggregateKind::kSumInt8ToInt8:
+      return MakeSumAccumulator(info, arena);
+    case AggregateKind::kMin:
+      return MakeExtremeAccumulator(call, false, arena);
+    case AggregateKind::kMax:
+      return MakeExtremeAccumulator(call, true, arena);
+    case AggregateKind::kBoolAnd:
+      return std::make_unique<BoolAccumulator>(true);
+    case AggregateKind::kBoolOr:
+      return std::make_unique<BoolAccumulator>(false);
     case AggregateKind::kStddevPop:
     case AggregateKind::kStddevSamp:
     case AggregateKind::kVarPop:
-    case AggregateKind::kVarSamp: return MakeVarianceAccumulator(info, arena);
+    case AggregateKind::kVarSamp:
+      return MakeVarianceAccumulator(info, arena);
     case AggregateKind::kStringAgg:
-    case AggregateKind::kArrayAgg: return MakeListAccumulator(call, info.kind, arena);
+    case AggregateKind::kArrayAgg:
+      return MakeListAccumulator(call, info.kind, arena);
   }
   Refuse("aggregate with OID {} is not supported here", call.function);
 }
@@ -108,11 +117,12 @@ std::unique_ptr<Accumulator> MakeAccumulator(const AggregateCall& call,
   const AggregateInfo* info = FindAggregate(call.function);
   if (info == nullptr) Refuse("aggregate with OID {} is not supported here", call.function);
   std::unique_ptr<Accumulator> accumulator = MakePlain(call, *info, context.state_arena);
-  // Postgres removes duplicates by sorting, so array_agg(DISTINCT x) comes sorted there; so it does here.
+  // Postgres removes duplicates by sorting, so array_agg(DISTINCT x) comes sorted there; so it does
+  // here.
   bool by_arguments = call.distinct && call.order_by.empty() && IsOrderSensitive(info->kind);
   if ((!call.order_by.empty() && IsOrderSensitive(info->kind)) || by_arguments) {
-    accumulator = MakeOrderedAccumulator(call, by_arguments, std::move(accumulator),
-                                         context.state_arena);
+    accumulator =
+        MakeOrderedAccumulator(call, by_arguments, std::move(accumulator), context.state_arena);
   }
   if (call.distinct) accumulator = MakeDistinctAccumulator(call, std::move(accumulator), context);
   return accumulator;

@@ -43,8 +43,8 @@ class NativeExtreme final : public RawAccumulator<FixedState<T>> {
   bool maximum_;
 };
 
-// Any type with a comparison. Values are kept as bytes in the arena; a state's room grows by doubling, so what
-// a shrinking minimum leaves behind stays bounded.
+// Any type with a comparison. Values are kept as bytes in the arena; a state's room grows by
+// doubling, so what a shrinking minimum leaves behind stays bounded.
 struct AnyState {
   char* data = nullptr;
   uint32_t size = 0, capacity = 0;
@@ -54,8 +54,13 @@ struct AnyState {
 class AnyExtreme final : public StateAccumulator<AnyState> {
  public:
   AnyExtreme(Oid type, Oid collation, bool maximum, Arena* arena)
-      : type_(type), physical_(PhysicalOf(type)), width_(WidthOf(physical_)), maximum_(maximum),
-        compare_(FindCompare(type)), collation_(CollatorOrNull(collation)), arena_(arena) {
+      : type_(type),
+        physical_(PhysicalOf(type)),
+        width_(WidthOf(physical_)),
+        maximum_(maximum),
+        compare_(FindCompare(type)),
+        collation_(CollatorOrNull(collation)),
+        arena_(arena) {
     if (compare_ == nullptr) Refuse("ordering values of type OID {} is not supported here", type);
   }
 
@@ -141,10 +146,14 @@ class AnyExtreme final : public StateAccumulator<AnyState> {
 std::unique_ptr<Accumulator> MakeExtremeAccumulator(const AggregateCall& call, bool maximum,
                                                     Arena* arena) {
   switch (PhysicalOf(call.input_type)) {
-    case Physical::kInt2: return std::make_unique<NativeExtreme<int16_t>>(maximum);
-    case Physical::kInt4: return std::make_unique<NativeExtreme<int32_t>>(maximum);
-    case Physical::kInt8: return std::make_unique<NativeExtreme<int64_t>>(maximum);
-    case Physical::kUint4: return std::make_unique<NativeExtreme<uint32_t>>(maximum);
+    case Physical::kInt2:
+      return std::make_unique<NativeExtreme<int16_t>>(maximum);
+    case Physical::kInt4:
+      return std::make_unique<NativeExtreme<int32_t>>(maximum);
+    case Physical::kInt8:
+      return std::make_unique<NativeExtreme<int64_t>>(maximum);
+    case Physical::kUint4:
+      return std::make_unique<NativeExtreme<uint32_t>>(maximum);
     default:
       return std::make_unique<AnyExtreme>(call.input_type, call.collation, maximum, arena);
   }

@@ -71,14 +71,16 @@ void FinishEach(size_t first, size_t count, ColumnBuffer* out, Fn&& fn) {
   }
 }
 
-std::unique_ptr<Accumulator> MakeSumAccumulator(const AggregateInfo& info, Arena* arena);  // sum, avg
+std::unique_ptr<Accumulator> MakeSumAccumulator(const AggregateInfo& info,
+                                                Arena* arena);  // sum, avg
 std::unique_ptr<Accumulator> MakeVarianceAccumulator(const AggregateInfo& info, Arena* arena);
 std::unique_ptr<Accumulator> MakeExtremeAccumulator(const AggregateCall& call, bool maximum,
                                                     Arena* arena);
 std::unique_ptr<Accumulator> MakeListAccumulator(const AggregateCall& call, AggregateKind kind,
                                                  Arena* arena);  // string_agg, array_agg
 std::unique_ptr<Accumulator> MakeOrderedAccumulator(const AggregateCall& call, bool by_arguments,
-                                                    std::unique_ptr<Accumulator> inner, Arena* arena);
+                                                    std::unique_ptr<Accumulator> inner,
+                                                    Arena* arena);
 std::unique_ptr<Accumulator> MakeDistinctAccumulator(const AggregateCall& call,
                                                      std::unique_ptr<Accumulator> inner,
                                                      const AccumulatorContext& context);

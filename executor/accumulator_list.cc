@@ -15,9 +15,11 @@ struct GrowingBytes {
 
   void Append(std::string_view bytes, Arena* arena) {
     if (size + bytes.size() > kValueBytesMax) {
-      throw QueryError(MakeError(sqlstate::kProgramLimitExceeded, "out of memory")
-                           .Detail(fmt::format("Cannot enlarge string buffer containing {} bytes by "
-                                               "{} more bytes.", size, bytes.size())));
+      throw QueryError(
+          MakeError(sqlstate::kProgramLimitExceeded, "out of memory")
+              .Detail(fmt::format("Cannot enlarge string buffer containing {} bytes by "
+                                  "{} more bytes.",
+                                  size, bytes.size())));
     }
     if (size + bytes.size() > capacity) {
       size_t bigger = std::max<size_t>({64, capacity * 2, size + bytes.size()});
@@ -45,8 +47,8 @@ T TakeRaw(std::string_view* from) {
   return value;
 }
 
-// Delimiter, value, delimiter, value, …: the first delimiter is kept, because a merge needs it, and left
-// out of the result.
+// Delimiter, value, delimiter, value, …: the first delimiter is kept, because a merge needs it, and
+// left out of the result.
 struct StringState {
   GrowingBytes bytes;
   uint32_t first_delimiter_bytes = 0;

@@ -1,5 +1,5 @@
-// Around another accumulator: ORDER BY (keeps the rows, sorts each group's at the end) and DISTINCT (lets
-// only the first row with given arguments pass).
+// Around another accumulator: ORDER BY (keeps the rows, sorts each group's at the end) and DISTINCT
+// (lets only the first row with given arguments pass).
 #include "executor/accumulator_internal.h"
 #include "executor/group_table.h"
 #include "executor/row_comparator.h"
@@ -34,9 +34,12 @@ class OrderedAccumulator final : public StateAccumulator<RowChain> {
  public:
   OrderedAccumulator(const AggregateCall& call, bool by_arguments,
                      std::unique_ptr<Accumulator> inner, Arena* arena)
-      : types_(ArgumentTypes(call)), layout_(types_, sizeof(char*)),
-        comparator_(&layout_, SortKeysOf(call, by_arguments)), inner_(std::move(inner)),
-        arena_(arena), columns_(types_) {}
+      : types_(ArgumentTypes(call)),
+        layout_(types_, sizeof(char*)),
+        comparator_(&layout_, SortKeysOf(call, by_arguments)),
+        inner_(std::move(inner)),
+        arena_(arena),
+        columns_(types_) {}
 
   void Grow(size_t groups) override {
     StateAccumulator::Grow(groups);
@@ -85,8 +88,9 @@ class OrderedAccumulator final : public StateAccumulator<RowChain> {
     std::vector<char*> rows;
     for (char* row = states_[group].first; row != nullptr; row = Next(row)) rows.push_back(row);
     states_[group] = {};
-    std::stable_sort(rows.begin(), rows.end(),
-                     [this](const char* a, const char* b) { return comparator_.Compare(a, b) < 0; });
+    std::stable_sort(rows.begin(), rows.end(), [this](const char* a, const char* b) {
+      return comparator_.Compare(a, b) < 0;
+    });
     std::vector<uint32_t> groups(std::min(rows.size(), kBatchRows), static_cast<uint32_t>(group));
     for (size_t start = 0; start < rows.size(); start += kBatchRows) {
       size_t some = std::min(kBatchRows, rows.size() - start);
@@ -107,15 +111,19 @@ class OrderedAccumulator final : public StateAccumulator<RowChain> {
   BatchBuffer columns_;
 };
 
-// The set of (group, arguments) seen. Past its memory it learns nothing new: unknown rows are spilled by
-// hash and each partition is looked at alone in Complete(), with an empty set.
+// The set of (group, arguments) seen. Past its memory it learns nothing new: unknown rows are
+// spilled by hash and each partition is looked at alone in Complete(), with an empty set.
 class DistinctAccumulator final : public Accumulator {
  public:
   DistinctAccumulator(const AggregateCall& call, std::unique_ptr<Accumulator> inner,
                       const AccumulatorContext& context)
-      : inner_(std::move(inner)), context_(context), key_count_(1 + call.args.size()),
-        types_(SetTypes(call)), layout_(types_, 0),
-        seen_(std::span<const Oid>(types_).first(key_count_)), columns_(types_) {
+      : inner_(std::move(inner)),
+        context_(context),
+        key_count_(1 + call.args.size()),
+        types_(SetTypes(call)),
+        layout_(types_, 0),
+        seen_(std::span<const Oid>(types_).first(key_count_)),
+        columns_(types_) {
     for (size_t i = 1; i < key_count_; i++) {
       if (!CanHash(types_[i])) {
         Refuse("DISTINCT over type OID {} is not supported here", types_[i]);

@@ -70,7 +70,8 @@ class WideSum final : public RawAccumulator<WideSumState> {
       const WideSumState& state = states_[group];
       if (state.count == 0) return false;
       Numeric sum = NumericFromInt128(state.sum);
-      *value = NumericToWire(average_ ? NumericDivide(sum, NumericFromInt(state.count)) : sum, arena);
+      *value =
+          NumericToWire(average_ ? NumericDivide(sum, NumericFromInt(state.count)) : sum, arena);
       return true;
     });
   }
@@ -285,12 +286,18 @@ std::unique_ptr<Accumulator> MakeSumAccumulator(const AggregateInfo& info, Arena
     case kInt4Oid:
       if (average) return std::make_unique<WideSum<int32_t>>(true);
       return std::make_unique<SmallSum<int32_t>>(false);
-    case kInt8Oid: return std::make_unique<WideSum<int64_t>>(average);
-    case kNumericOid: return std::make_unique<NumericSumAccumulator>(average, arena);
-    case kFloat4Oid: return std::make_unique<FloatSumAccumulator<float>>(average, arena);
-    case kFloat8Oid: return std::make_unique<FloatSumAccumulator<double>>(average, arena);
-    case kIntervalOid: return std::make_unique<IntervalSum>(average);
-    default: Refuse("aggregate with OID {} is not supported here", info.function);
+    case kInt8Oid:
+      return std::make_unique<WideSum<int64_t>>(average);
+    case kNumericOid:
+      return std::make_unique<NumericSumAccumulator>(average, arena);
+    case kFloat4Oid:
+      return std::make_unique<FloatSumAccumulator<float>>(average, arena);
+    case kFloat8Oid:
+      return std::make_unique<FloatSumAccumulator<double>>(average, arena);
+    case kIntervalOid:
+      return std::make_unique<IntervalSum>(average);
+    default:
+      Refuse("aggregate with OID {} is not supported here", info.function);
   }
 }
 
@@ -299,13 +306,20 @@ std::unique_ptr<Accumulator> MakeVarianceAccumulator(const AggregateInfo& info, 
       info.kind == AggregateKind::kVarSamp || info.kind == AggregateKind::kStddevSamp,
       info.kind == AggregateKind::kStddevPop || info.kind == AggregateKind::kStddevSamp};
   switch (info.input) {
-    case kInt2Oid: return std::make_unique<NumericVariance<int16_t>>(kind, arena);
-    case kInt4Oid: return std::make_unique<NumericVariance<int32_t>>(kind, arena);
-    case kInt8Oid: return std::make_unique<NumericVariance<int64_t>>(kind, arena);
-    case kNumericOid: return std::make_unique<NumericVariance<std::string_view>>(kind, arena);
-    case kFloat4Oid: return std::make_unique<FloatVariance<float>>(kind, arena);
-    case kFloat8Oid: return std::make_unique<FloatVariance<double>>(kind, arena);
-    default: Refuse("aggregate with OID {} is not supported here", info.function);
+    case kInt2Oid:
+      return std::make_unique<NumericVariance<int16_t>>(kind, arena);
+    case kInt4Oid:
+      return std::make_unique<NumericVariance<int32_t>>(kind, arena);
+    case kInt8Oid:
+      return std::make_unique<NumericVariance<int64_t>>(kind, arena);
+    case kNumericOid:
+      return std::make_unique<NumericVariance<std::string_view>>(kind, arena);
+    case kFloat4Oid:
+      return std::make_unique<FloatVariance<float>>(kind, arena);
+    case kFloat8Oid:
+      return std::make_unique<FloatVariance<double>>(kind, arena);
+    default:
+      Refuse("aggregate with OID {} is not supported here", info.function);
   }
 }
 

@@ -27,9 +27,12 @@ std::vector<Oid> EvaluatedTypes(const AggregatePlan& plan) {
 }  // namespace
 
 Aggregate::Aggregate(const AggregatePlan& plan, ExecutionState& state, std::unique_ptr<Node> child)
-    : Node(plan, state), aggregate_plan_(plan),
-      child_(GivenOrMade(std::move(child), plan, 0, state)), key_count_(plan.group_by.size()),
-      grouped_(key_count_ > 0), state_arena_(HeapBlocks(), kStateBlockBytes),
+    : Node(plan, state),
+      aggregate_plan_(plan),
+      child_(GivenOrMade(std::move(child), plan, 0, state)),
+      key_count_(plan.group_by.size()),
+      grouped_(key_count_ > 0),
+      state_arena_(HeapBlocks(), kStateBlockBytes),
       spill_layout_(EvaluatedTypes(plan), 0) {
   std::vector<Oid> output_types;
   for (const Expr* key : plan.group_by) {
@@ -55,9 +58,9 @@ size_t Aggregate::AddColumn(const Expr& expr) {
 void Aggregate::AddCall(const AggregateCall& call) {
   const ExecutorContext& context = *state_.context;
   Call added;
-  added.accumulator = MakeAccumulator(
-      call, {&state_arena_, context.settings, context.temp_directory,
-             static_cast<size_t>(context.work_mem_bytes)});
+  added.accumulator =
+      MakeAccumulator(call, {&state_arena_, context.settings, context.temp_directory,
+                             static_cast<size_t>(context.work_mem_bytes)});
   added.first_argument = types_.size();
   if (aggregate_plan_.mode == AggregateMode::kFinal) {
     Expr state_column{.kind = ExprKind::kColumn, .type = kByteaOid};
@@ -123,7 +126,8 @@ bool Aggregate::ReadPartition() {
   uint64_t tags[kBatchRows];
   while (size_t count = partition.file->Read(kBatchRows, rows, tags)) {
     CheckForInterrupts();
-    for (size_t c = 0; c < types_.size(); c++) spill_layout_.Load(rows, count, c, &(*spilled_rows_)[c]);
+    for (size_t c = 0; c < types_.size(); c++)
+      spill_layout_.Load(rows, count, c, &(*spilled_rows_)[c]);
     Batch batch;
     spilled_rows_->Show(count, &batch);
     Consume(batch.columns, count, partition.level);
@@ -172,8 +176,8 @@ void Aggregate::SpillUnknown(std::span<const Column> columns, size_t rows, const
   }
   if (unknown_count > 0) {
     if (spilling_ == nullptr) {
-      spilling_ = std::make_unique<SpillPartitions>(&spill_layout_, state_.context->temp_directory,
-                                                    level);
+      spilling_ =
+          std::make_unique<SpillPartitions>(&spill_layout_, state_.context->temp_directory, level);
     }
     spilling_->Append(columns, unknown, unknown_count, hashes);
   }

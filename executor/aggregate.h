@@ -1,8 +1,8 @@
 // Aggregate: GROUP BY by hash, in one step or as the partial and final half of a parallel one.
 //
-// Memory past work_mem: a partial aggregate hands out what it has and starts over (the final one combines).
-// The others take in no further groups: rows of unknown groups are spilled by hash, and when the known
-// groups have been handed out, each partition is aggregated in the same way.
+// Memory past work_mem: a partial aggregate hands out what it has and starts over (the final one
+// combines). The others take in no further groups: rows of unknown groups are spilled by hash, and
+// when the known groups have been handed out, each partition is aggregated in the same way.
 #pragma once
 
 #include "common/arena.h"
@@ -16,7 +16,8 @@ namespace sluice {
 
 class Aggregate : public Node {
  public:
-  Aggregate(const AggregatePlan& plan, ExecutionState& state, std::unique_ptr<Node> child = nullptr);
+  Aggregate(const AggregatePlan& plan, ExecutionState& state,
+            std::unique_ptr<Node> child = nullptr);
   void Rescan() override;
 
  protected:
@@ -36,10 +37,11 @@ class Aggregate : public Node {
   void AddCall(const AggregateCall& call);
   size_t AddColumn(const Expr& expr);
   void Evaluate(const Batch& input);
-  bool ReadInput();       // false: stopped because memory is full
-  bool ReadPartition();   // false: there is none left
+  bool ReadInput();      // false: stopped because memory is full
+  bool ReadPartition();  // false: there is none left
   void Consume(std::span<const Column> columns, size_t rows, int level);
-  void SpillUnknown(std::span<const Column> columns, size_t rows, const uint64_t* hashes, int level);
+  void SpillUnknown(std::span<const Column> columns, size_t rows, const uint64_t* hashes,
+                    int level);
   void UpdateCalls(std::span<const Column> columns, const uint32_t* list, size_t count);
   void FinishInput();
   void ClearGroups();
@@ -60,7 +62,7 @@ class Aggregate : public Node {
   std::vector<Call> calls_;
   std::unique_ptr<GroupTable> table_;
   size_t group_count_ = 0;
-  bool full_ = false;   // no further groups
+  bool full_ = false;  // no further groups
   uint32_t groups_[kBatchRows];
   uint32_t known_[kBatchRows];
   uint32_t filtered_[kBatchRows];

@@ -1,7 +1,6 @@
 #include "executor/aggregate.h"
 
 #include <gtest/gtest.h>
-
 #include <map>
 #include <set>
 
@@ -19,10 +18,11 @@ using testing::Sorted;
 using testing::Text;
 
 // pg_proc oids.
-constexpr Oid kCountStar = 2803, kCountAny = 2147, kSumInt4 = 2108, kSumInt8 = 2107, kSumNumeric = 2114,
-              kAvgInt4 = 2101, kAvgNumeric = 2103, kMaxText = 2129, kMinInt4 = 2132, kMinNumeric = 2146,
-              kSumFloat8 = 2111, kBoolAnd = 2517, kVarPopNumeric = 2723, kStddevSampInt4 = 2713,
-              kStringAggText = 3538, kArrayAgg = 2335;
+constexpr Oid kCountStar = 2803, kCountAny = 2147, kSumInt4 = 2108, kSumInt8 = 2107,
+              kSumNumeric = 2114, kAvgInt4 = 2101, kAvgNumeric = 2103, kMaxText = 2129,
+              kMinInt4 = 2132, kMinNumeric = 2146, kSumFloat8 = 2111, kBoolAnd = 2517,
+              kVarPopNumeric = 2723, kStddevSampInt4 = 2713, kStringAggText = 3538,
+              kArrayAgg = 2335;
 
 class AggregateTest : public ::testing::Test {
  protected:
@@ -72,8 +72,9 @@ class AggregateTest : public ::testing::Test {
   }
 
   // Partial over each of `parts` shares of the rows, final over their states.
-  Rows TwoSteps(const std::vector<Oid>& types, const Rows& rows, const std::vector<const Expr*>& keys,
-                const std::vector<CallSpec>& calls, size_t parts) {
+  Rows TwoSteps(const std::vector<Oid>& types, const Rows& rows,
+                const std::vector<const Expr*>& keys, const std::vector<CallSpec>& calls,
+                size_t parts) {
     auto* partial = Plan(AggregateMode::kPartial, types, keys, calls);
     std::vector<Oid> state_types;
     for (const OutputColumn& column : partial->output) state_types.push_back(column.type);
@@ -129,10 +130,11 @@ TEST_F(AggregateTest, NullsAreIgnoredButCountedByStar) {
                                  {kSumFloat8, {h.Input(3, kFloat8Oid)}, kFloat8Oid},
                                  {kBoolAnd, {h.Input(4, kBoolOid)}, kBoolOid}};
   // As Postgres 15 prints them; the float sum is exact here.
-  Rows expected = {{"4", "3", "6", "2.0000000000000000", "1", "3.250", "1.08333333333333333333", "-0.25",
-                    "c", "0.5", "f"}};
+  Rows expected = {{"4", "3", "6", "2.0000000000000000", "1", "3.250", "1.08333333333333333333",
+                    "-0.25", "c", "0.5", "f"}};
   EXPECT_EQ(Text(Single(types, rows, {}, calls)), Text(expected));
-  for (size_t parts : {1, 2, 5}) EXPECT_EQ(Text(TwoSteps(types, rows, {}, calls, parts)), Text(expected));
+  for (size_t parts : {1, 2, 5})
+    EXPECT_EQ(Text(TwoSteps(types, rows, {}, calls, parts)), Text(expected));
 }
 
 TEST_F(AggregateTest, VarianceFamilyOfOneRowAndOfMany) {
@@ -148,7 +150,8 @@ TEST_F(AggregateTest, VarianceFamilyOfOneRowAndOfMany) {
 
 TEST_F(AggregateTest, NullIsAGroupAndEqualNumericsAreOne) {
   Rows rows = {{"1.0", "a"}, {"1.00", "b"}, {kNull, "c"}, {"2", "d"}, {kNull, "e"}};
-  Rows result = Single({kNumericOid, kTextOid}, rows, {h.Input(0, kNumericOid)}, {{kCountStar, {}, kInt8Oid}});
+  Rows result = Single({kNumericOid, kTextOid}, rows, {h.Input(0, kNumericOid)},
+                       {{kCountStar, {}, kInt8Oid}});
   EXPECT_EQ(Text(Sorted(result)), Text({{kNull, "2"}, {"1.0", "2"}, {"2", "1"}}));
 }
 
@@ -171,8 +174,12 @@ TEST_F(AggregateTest, StringAggLeavesOutTheFirstDelimiter) {
   std::vector<Oid> types = {kTextOid, kTextOid};
   Rows rows = {{"a", ","}, {kNull, "-"}, {"b", ";"}, {"c", kNull}, {"d", "+"}};
   SortKey ascending{h.Input(0, kTextOid), -1, 0, false, false, kInvalidOid};
-  std::vector<CallSpec> calls = {
-      {kStringAggText, {h.Input(0, kTextOid), h.Input(1, kTextOid)}, kTextOid, false, nullptr, {ascending}}};
+  std::vector<CallSpec> calls = {{kStringAggText,
+                                  {h.Input(0, kTextOid), h.Input(1, kTextOid)},
+                                  kTextOid,
+                                  false,
+                                  nullptr,
+                                  {ascending}}};
   EXPECT_EQ(Single(types, rows, {}, calls), (Rows{{"a;bc+d"}}));
   calls[0].order_by = {};
   EXPECT_EQ(TwoSteps(types, rows, {}, calls, 1), (Rows{{"a;bc+d"}}));
@@ -181,8 +188,8 @@ TEST_F(AggregateTest, StringAggLeavesOutTheFirstDelimiter) {
 // Keys of every shape against std::map, with and without spilling, in one step and in two.
 class AggregateRandomTest : public AggregateTest {
  protected:
-  void Check(const std::vector<Oid>& key_types, int groups, size_t row_count, int64_t work_mem_bytes,
-             bool must_spill) {
+  void Check(const std::vector<Oid>& key_types, int groups, size_t row_count,
+             int64_t work_mem_bytes, bool must_spill) {
     uint64_t seed = testing::RandomSeed();
     SCOPED_TRACE("SLUICE_TEST_SEED=" + std::to_string(seed));
     testing::Random random(seed);
@@ -212,16 +219,19 @@ class AggregateRandomTest : public AggregateTest {
     Rows expected_rows, expected_two;
     for (auto& [key, group] : expected) {
       Row row = key;
-      row.insert(row.end(), {std::to_string(group.count), std::to_string(group.sum), Decimal(group.cents)});
+      row.insert(row.end(),
+                 {std::to_string(group.count), std::to_string(group.sum), Decimal(group.cents)});
       expected_two.push_back(row);
       row.push_back(std::to_string(group.distinct.size()));
       expected_rows.push_back(row);
     }
     std::vector<const Expr*> keys;
-    for (size_t k = 0; k < key_types.size(); k++) keys.push_back(h.Input(static_cast<int>(k), key_types[k]));
-    std::vector<CallSpec> calls = {{kCountStar, {}, kInt8Oid},
-                                   {kSumInt4, {h.Input(value_column, kInt4Oid)}, kInt8Oid},
-                                   {kSumNumeric, {h.Input(value_column + 1, kNumericOid)}, kNumericOid}};
+    for (size_t k = 0; k < key_types.size(); k++)
+      keys.push_back(h.Input(static_cast<int>(k), key_types[k]));
+    std::vector<CallSpec> calls = {
+        {kCountStar, {}, kInt8Oid},
+        {kSumInt4, {h.Input(value_column, kInt4Oid)}, kInt8Oid},
+        {kSumNumeric, {h.Input(value_column + 1, kNumericOid)}, kNumericOid}};
     h.context.work_mem_bytes = work_mem_bytes;
     EXPECT_TRUE(Sorted(TwoSteps(types, rows, keys, calls, 2)) == expected_two);
     calls.push_back({kCountAny, {h.Input(value_column, kInt4Oid)}, kInt8Oid, true});
@@ -237,12 +247,18 @@ class AggregateRandomTest : public AggregateTest {
   static std::optional<std::string> Key(Oid type, int number) {
     if (number == 7) return kNull;
     switch (type) {
-      case kTextOid: return std::string(static_cast<size_t>(number % 19), 'k') + std::to_string(number);
-      case kFloat8Oid: return std::to_string(number) + ".5";
-      case kNumericOid: return std::to_string(number) + ".25";
-      case kBoolOid: return number % 2 ? "t" : "f";
-      case kInt2Oid: return std::to_string(number % 30000);
-      default: return std::to_string(number);
+      case kTextOid:
+        return std::string(static_cast<size_t>(number % 19), 'k') + std::to_string(number);
+      case kFloat8Oid:
+        return std::to_string(number) + ".5";
+      case kNumericOid:
+        return std::to_string(number) + ".25";
+      case kBoolOid:
+        return number % 2 ? "t" : "f";
+      case kInt2Oid:
+        return std::to_string(number % 30000);
+      default:
+        return std::to_string(number);
     }
   }
 };
@@ -250,9 +266,10 @@ class AggregateRandomTest : public AggregateTest {
 TEST_F(AggregateRandomTest, AnyKeyTypesInMemory) {
   constexpr int64_t kPlenty = 64 << 20;
   std::vector<std::vector<Oid>> key_types = {
-      {kInt4Oid},  {kInt8Oid},     {kTextOid},           {kNumericOid},        {kFloat8Oid},
-      {kBoolOid},  {kInt2Oid, kTextOid}, {kInt4Oid, kInt4Oid}, {kInt8Oid, kInt4Oid}, {kTextOid, kTextOid},
-      {kInt8Oid, kTextOid}, {kInt2Oid, kInt4Oid, kInt8Oid, kBoolOid}};
+      {kInt4Oid},           {kInt8Oid},           {kTextOid},
+      {kNumericOid},        {kFloat8Oid},         {kBoolOid},
+      {kInt2Oid, kTextOid}, {kInt4Oid, kInt4Oid}, {kInt8Oid, kInt4Oid},
+      {kTextOid, kTextOid}, {kInt8Oid, kTextOid}, {kInt2Oid, kInt4Oid, kInt8Oid, kBoolOid}};
   for (auto& types : key_types) {
     for (size_t rows : {size_t{1}, kBatchRows - 1, kBatchRows, kBatchRows + 1, size_t{9000}}) {
       Check(types, 1, rows, kPlenty, false);
@@ -276,12 +293,14 @@ TEST_F(AggregateTest, ADirectoryThatCannotBeWrittenIsAnError) {
   h.context.temp_directory = "/nonexistent";
   Rows rows;
   for (int i = 0; i < 100000; i++) rows.push_back({std::to_string(i)});
-  EXPECT_THROW(Single({kInt4Oid}, rows, {h.Input(0, kInt4Oid)}, {{kCountStar, {}, kInt8Oid}}), QueryError);
+  EXPECT_THROW(Single({kInt4Oid}, rows, {h.Input(0, kInt4Oid)}, {{kCountStar, {}, kInt8Oid}}),
+               QueryError);
 }
 
 TEST_F(AggregateTest, RescanStartsOver) {
   std::vector<Oid> types = {kInt4Oid};
-  auto* plan = Plan(AggregateMode::kSingle, types, {h.Input(0, kInt4Oid)}, {{kCountStar, {}, kInt8Oid}});
+  auto* plan =
+      Plan(AggregateMode::kSingle, types, {h.Input(0, kInt4Oid)}, {{kCountStar, {}, kInt8Oid}});
   Aggregate node(*plan, h.state, h.Source(types, {{"1"}, {"1"}, {"2"}}));
   Rows first = h.Run(node);
   node.Rescan();

@@ -1,5 +1,5 @@
-// Arrays in Postgres's binary format: int32 dimensions, has-null flag, element type; for each dimension
-// its size and lower bound; then the elements, each int32 length (-1: NULL) and bytes.
+// Arrays in Postgres's binary format: int32 dimensions, has-null flag, element type; for each
+// dimension its size and lower bound; then the elements, each int32 length (-1: NULL) and bytes.
 #pragma once
 
 #include <string>
@@ -21,8 +21,9 @@ struct ArrayShape {
   bool operator==(const ArrayShape& other) const;
 };
 
-// The elements of an array as a column of `shape->element_count()` rows (any number of rows, not bound by
-// kBatchRows) of type `element_type`. kBytes elements are views of `wire`. 22P03 on damaged bytes.
+// The elements of an array as a column of `shape->element_count()` rows (any number of rows, not
+// bound by kBatchRows) of type `element_type`. kBytes elements are views of `wire`. 22P03 on
+// damaged bytes.
 Column DecodeArray(std::string_view wire, Oid element_type, Arena* arena, ArrayShape* shape);
 
 // Appends the head of an array; the elements follow by AppendArrayElement.

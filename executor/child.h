@@ -5,8 +5,8 @@
 
 namespace sluice {
 
-inline std::unique_ptr<Node> GivenOrMade(std::unique_ptr<Node> given, const Plan& plan, size_t child,
-                                         ExecutionState& state) {
+inline std::unique_ptr<Node> GivenOrMade(std::unique_ptr<Node> given, const Plan& plan,
+                                         size_t child, ExecutionState& state) {
   if (given != nullptr) return given;
   return MakeNode(*plan.children[child], state);
 }

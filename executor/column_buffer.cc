@@ -70,7 +70,8 @@ void CopyRows(const Column& from, const uint32_t* rows, size_t count, ColumnBuff
   }
 }
 
-void AppendRows(const Column& from, const uint32_t* rows, size_t count, size_t at, ColumnBuffer* to) {
+void AppendRows(const Column& from, const uint32_t* rows, size_t count, size_t at,
+                ColumnBuffer* to) {
   WithWidth(WidthOf(from.physical), [&](auto tag) {
     using T = decltype(tag);
     const T* source = from.Data<T>();

@@ -7,8 +7,10 @@
 
 namespace sluice {
 Distinct::Distinct(const DistinctPlan& plan, ExecutionState& state, std::unique_ptr<Node> child)
-    : Node(plan, state), distinct_plan_(plan),
-      child_(GivenOrMade(std::move(child), plan, 0, state)), output_(plan.output),
+    : Node(plan, state),
+      distinct_plan_(plan),
+      child_(GivenOrMade(std::move(child), plan, 0, state)),
+      output_(plan.output),
       layout_(ColumnTypes(plan.output), 0) {
   for (int column : plan.columns) key_columns_.push_back(static_cast<size_t>(column));
   if (plan.columns.empty()) {
@@ -19,7 +21,8 @@ Distinct::Distinct(const DistinctPlan& plan, ExecutionState& state, std::unique_
   std::vector<Oid> types;
   for (size_t c : key_columns_) {
     types.push_back(plan.output[c].type);
-    if (!CanHash(types.back())) Refuse("DISTINCT over type OID {} is not supported here", types.back());
+    if (!CanHash(types.back()))
+      Refuse("DISTINCT over type OID {} is not supported here", types.back());
   }
   seen_ = std::make_unique<GroupTable>(types);
 }
@@ -73,7 +76,8 @@ bool Distinct::NextInput(Batch* input) {
     reading_->StartReading();
     seen_->Clear();
     full_ = false;
-    if (spilled_rows_ == nullptr) spilled_rows_ = std::make_unique<BatchBuffer>(distinct_plan_.output);
+    if (spilled_rows_ == nullptr)
+      spilled_rows_ = std::make_unique<BatchBuffer>(distinct_plan_.output);
   }
 }
 
@@ -112,7 +116,8 @@ size_t Distinct::SelectNew(const Batch& input) {
   }
   if (unknown_count > 0) {
     if (spilling_ == nullptr) {
-      spilling_ = std::make_unique<SpillPartitions>(&layout_, state_.context->temp_directory, level_);
+      spilling_ =
+          std::make_unique<SpillPartitions>(&layout_, state_.context->temp_directory, level_);
     }
     spilling_->Append(input.columns, unknown, unknown_count, hashes);
   }

@@ -1,5 +1,5 @@
-// Distinct: each different row once (by hash; past work_mem by partitions in temporary files), or, in sorted
-// input, the first row of each run of rows that agree in some columns (DISTINCT ON).
+// Distinct: each different row once (by hash; past work_mem by partitions in temporary files), or,
+// in sorted input, the first row of each run of rows that agree in some columns (DISTINCT ON).
 #pragma once
 
 #include "common/arena.h"

@@ -35,7 +35,8 @@ class ColumnStep : public Step {
   size_t column_;
 };
 
-// $1 … and the results of init plans. Looked up when evaluated: an init plan may run after compilation.
+// $1 … and the results of init plans. Looked up when evaluated: an init plan may run after
+// compilation.
 class ParameterStep : public Step {
  public:
   ParameterStep(std::span<const Column> params, const Expr& expr)
@@ -59,7 +60,8 @@ class CallStep : public Step {
       : kernel_(KernelOrRefuse(expr.function)),
         args_(CompileSteps(expr.args, state)),
         columns_(args_.size()),
-        collation_(expr.input_collation == kInvalidOid ? nullptr : FindCollator(expr.input_collation)),
+        collation_(expr.input_collation == kInvalidOid ? nullptr
+                                                       : FindCollator(expr.input_collation)),
         settings_(state.context->settings),
         out_(expr.type) {}
 
@@ -102,8 +104,11 @@ class RelabelStep : public Step {
 class CoerceViaIoStep : public Step {
  public:
   CoerceViaIoStep(const Expr& expr, ExecutionState& state)
-      : type_(expr.type), typmod_(expr.typmod), arg_(CompileStep(*expr.args[0], state)),
-        settings_(state.context->settings), out_(expr.type) {}
+      : type_(expr.type),
+        typmod_(expr.typmod),
+        arg_(CompileStep(*expr.args[0], state)),
+        settings_(state.context->settings),
+        out_(expr.type) {}
 
   const Column& Evaluate(const StepInput& input) override {
     const Column& from = arg_->Evaluate(input);
@@ -126,7 +131,8 @@ class CoerceViaIoStep : public Step {
     }
     text_.clear();
     AppendText(from, row, *settings_, &text_);
-    std::string_view binary = ParseText(type_, typmod_, arena->CopyString(text_), *settings_, arena);
+    std::string_view binary =
+        ParseText(type_, typmod_, arena->CopyString(text_), *settings_, arena);
     DecodeBinaryValue(type_, binary, &out_.column, row);
   }
 
@@ -142,14 +148,26 @@ class CoerceViaIoStep : public Step {
 class SqlValueStep : public Step {
  public:
   SqlValueStep(const Expr& expr, ExecutionState& state)
-      : settings_(state.context->settings), type_(expr.type), typmod_(expr.typmod), out_(expr.type) {
-    constexpr Oid kTimestamptzToDate = 1178, kTimestamptzToTime = 2019, kTimestamptzToTimestamp = 2027;
+      : settings_(state.context->settings),
+        type_(expr.type),
+        typmod_(expr.typmod),
+        out_(expr.type) {
+    constexpr Oid kTimestamptzToDate = 1178, kTimestamptzToTime = 2019,
+                  kTimestamptzToTimestamp = 2027;
     switch (type_) {
-      case kTimestamptzOid: break;
-      case kDateOid: cast_ = &KernelOrRefuse(kTimestamptzToDate); break;
-      case kTimeOid: cast_ = &KernelOrRefuse(kTimestamptzToTime); break;
-      case kTimestampOid: cast_ = &KernelOrRefuse(kTimestamptzToTimestamp); break;
-      default: Refuse("SQL value function {} is not supported here", expr.param);
+      case kTimestamptzOid:
+        break;
+      case kDateOid:
+        cast_ = &KernelOrRefuse(kTimestamptzToDate);
+        break;
+      case kTimeOid:
+        cast_ = &KernelOrRefuse(kTimestamptzToTime);
+        break;
+      case kTimestampOid:
+        cast_ = &KernelOrRefuse(kTimestamptzToTimestamp);
+        break;
+      default:
+        Refuse("SQL value function {} is not supported here", expr.param);
     }
   }
 
@@ -249,26 +267,38 @@ void CallKernel(const Kernel& kernel, std::span<const Column* const> args, const
 
 StepPtr CompileStep(const Expr& expr, ExecutionState& state) {
   switch (expr.kind) {
-    case ExprKind::kConst: return std::make_unique<ConstantStep>(expr);
-    case ExprKind::kColumn: return std::make_unique<ColumnStep>(expr);
-    case ExprKind::kParam: return std::make_unique<ParameterStep>(state.context->params, expr);
+    case ExprKind::kConst:
+      return std::make_unique<ConstantStep>(expr);
+    case ExprKind::kColumn:
+      return std::make_unique<ColumnStep>(expr);
+    case ExprKind::kParam:
+      return std::make_unique<ParameterStep>(state.context->params, expr);
     case ExprKind::kExecParam:
       return std::make_unique<ParameterStep>(
           std::span<const Column>(state.exec_params.data(), state.exec_params.size()), expr);
-    case ExprKind::kCall: return std::make_unique<CallStep>(expr, state);
-    case ExprKind::kRelabel: return std::make_unique<RelabelStep>(expr, state);
-    case ExprKind::kCoerceViaIo: return std::make_unique<CoerceViaIoStep>(expr, state);
-    case ExprKind::kSqlValue: return std::make_unique<SqlValueStep>(expr, state);
+    case ExprKind::kCall:
+      return std::make_unique<CallStep>(expr, state);
+    case ExprKind::kRelabel:
+      return std::make_unique<RelabelStep>(expr, state);
+    case ExprKind::kCoerceViaIo:
+      return std::make_unique<CoerceViaIoStep>(expr, state);
+    case ExprKind::kSqlValue:
+      return std::make_unique<SqlValueStep>(expr, state);
     case ExprKind::kAnyOf:
     case ExprKind::kAllOf:
     case ExprKind::kArray:
-    case ExprKind::kArrayCoerce: return CompileArrayStep(expr, state);
-    case ExprKind::kWindow: Refuse("window functions are not supported here");
-    case ExprKind::kRow: Refuse("row values are not supported here");
-    case ExprKind::kSubquery: Refuse("this subquery is not supported here");
+    case ExprKind::kArrayCoerce:
+      return CompileArrayStep(expr, state);
+    case ExprKind::kWindow:
+      Refuse("window functions are not supported here");
+    case ExprKind::kRow:
+      Refuse("row values are not supported here");
+    case ExprKind::kSubquery:
+      Refuse("this subquery is not supported here");
     case ExprKind::kAggregate:
       Throw(sqlstate::kInternalError, "aggregate outside of an Aggregate node");
-    default: return CompileLogicStep(expr, state);
+    default:
+      return CompileLogicStep(expr, state);
   }
 }
 
@@ -284,8 +314,8 @@ std::unique_ptr<CompiledExpression> CompiledExpression::Compile(const Expr& expr
   return std::make_unique<StepExpression>(CompileStep(expr, state));
 }
 
-size_t SelectRows(CompiledExpression& condition, const Batch& outer, const Batch* inner, size_t rows,
-                  Arena* arena, uint32_t* selected) {
+size_t SelectRows(CompiledExpression& condition, const Batch& outer, const Batch* inner,
+                  size_t rows, Arena* arena, uint32_t* selected) {
   if (rows == 0) return 0;
   const Column& truth = condition.Evaluate(outer, inner, rows, arena);
   size_t count = 0;

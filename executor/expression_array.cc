@@ -19,20 +19,49 @@ Oid ElementTypeOrRefuse(Oid array_type) {
 
 // The = of a type with itself (pg_proc oids): what a hash set can answer.
 bool IsSameTypeEquality(Oid function) {
-  constexpr Oid kEqualities[] = {60 /*bool*/,      61 /*char*/,         62 /*name*/,   63 /*int2*/,
-                                 65 /*int4*/,      67 /*text*/,         184 /*oid*/,   287 /*float4*/,
-                                 293 /*float8*/,   467 /*int8*/,        1048 /*bpchar*/, 1086 /*date*/,
-                                 1145 /*time*/,    1152 /*timestamptz*/, 1162 /*interval*/,
-                                 1718 /*numeric*/, 1948 /*bytea*/,      2052 /*timestamp*/, 2956 /*uuid*/};
-  return std::find(std::begin(kEqualities), std::end(kEqualities), function) != std::end(kEqualities);
+  constexpr Oid kEqualities[] = {60 /*bool*/,
+                                 61 /*char*/,
+                                 62 /*name*/,
+                                 63 /*int2*/,
+                                 65 /*int4*/,
+                                 67 /*text*/,
+                                 184 /*oid*/,
+                                 287 /*float4*/,
+                                 293 /*float8*/,
+                                 467 /*int8*/,
+                                 1048 /*bpchar*/,
+                                 1086 /*date*/,
+                                 1145 /*time*/,
+                                 1152 /*timestamptz*/,
+                                 1162 /*interval*/,
+                                 1718 /*numeric*/,
+                                 1948 /*bytea*/,
+                                 2052 /*timestamp*/,
+                                 2956 /*uuid*/};
+  return std::find(std::begin(kEqualities), std::end(kEqualities), function) !=
+         std::end(kEqualities);
 }
 
 bool IsSameTypeInequality(Oid function) {
-  constexpr Oid kInequalities[] = {84 /*bool*/,      70 /*char*/,         659 /*name*/,   145 /*int2*/,
-                                   144 /*int4*/,     157 /*text*/,        185 /*oid*/,    288 /*float4*/,
-                                   294 /*float8*/,   468 /*int8*/,        1053 /*bpchar*/, 1091 /*date*/,
-                                   1106 /*time*/,    1153 /*timestamptz*/, 1163 /*interval*/,
-                                   1719 /*numeric*/, 1953 /*bytea*/,      2053 /*timestamp*/, 2959 /*uuid*/};
+  constexpr Oid kInequalities[] = {84 /*bool*/,
+                                   70 /*char*/,
+                                   659 /*name*/,
+                                   145 /*int2*/,
+                                   144 /*int4*/,
+                                   157 /*text*/,
+                                   185 /*oid*/,
+                                   288 /*float4*/,
+                                   294 /*float8*/,
+                                   468 /*int8*/,
+                                   1053 /*bpchar*/,
+                                   1091 /*date*/,
+                                   1106 /*time*/,
+                                   1153 /*timestamptz*/,
+                                   1163 /*interval*/,
+                                   1719 /*numeric*/,
+                                   1953 /*bytea*/,
+                                   2053 /*timestamp*/,
+                                   2959 /*uuid*/};
   return std::find(std::begin(kInequalities), std::end(kInequalities), function) !=
          std::end(kInequalities);
 }
@@ -77,13 +106,18 @@ class ElementSet {
 class QuantifiedStep : public Step {
  public:
   QuantifiedStep(const Expr& expr, ExecutionState& state)
-      : decisive_(expr.kind == ExprKind::kAnyOf), kernel_(KernelOrRefuse(expr.function)),
-        collation_(expr.input_collation == kInvalidOid ? nullptr : FindCollator(expr.input_collation)),
-        settings_(state.context->settings), element_(ElementTypeOrRefuse(expr.args[1]->type)),
-        hashable_(expr.args[0]->type == element_ && CanHash(element_) &&
-                  (decisive_ ? IsSameTypeEquality(expr.function)
-                             : IsSameTypeInequality(expr.function))),
-        args_(CompileSteps(expr.args, state)), answer_(kBoolOid), out_(kBoolOid) {}
+      : decisive_(expr.kind == ExprKind::kAnyOf),
+        kernel_(KernelOrRefuse(expr.function)),
+        collation_(expr.input_collation == kInvalidOid ? nullptr
+                                                       : FindCollator(expr.input_collation)),
+        settings_(state.context->settings),
+        element_(ElementTypeOrRefuse(expr.args[1]->type)),
+        hashable_(
+            expr.args[0]->type == element_ && CanHash(element_) &&
+            (decisive_ ? IsSameTypeEquality(expr.function) : IsSameTypeInequality(expr.function))),
+        args_(CompileSteps(expr.args, state)),
+        answer_(kBoolOid),
+        out_(kBoolOid) {}
 
   const Column& Evaluate(const StepInput& input) override {
     const Column& left = args_[0]->Evaluate(input);
@@ -125,9 +159,10 @@ class QuantifiedStep : public Step {
   }
 
   void AskSet(const Column& left, const StepInput& input) {
-    // Hashing asks for all rows up to the last one wanted; a NULL's data is never read by HashColumn,
-    // but rows not asked for have no defined value, so gather first.
-    ColumnBuffer& wanted = *(wanted_ ? wanted_ : wanted_ = std::make_unique<ColumnBuffer>(element_));
+    // Hashing asks for all rows up to the last one wanted; a NULL's data is never read by
+    // HashColumn, but rows not asked for have no defined value, so gather first.
+    ColumnBuffer& wanted =
+        *(wanted_ ? wanted_ : wanted_ = std::make_unique<ColumnBuffer>(element_));
     const Column* asked = &left;
     if (input.rows != nullptr && !left.constant()) {
       GatherColumn(left, input.rows, input.count, &wanted);
@@ -181,7 +216,8 @@ class QuantifiedStep : public Step {
     }
   }
 
-  // An array of its own a row: its elements are the rows of the kernel's call, up to kBatchRows at a time.
+  // An array of its own a row: its elements are the rows of the kernel's call, up to kBatchRows at
+  // a time.
   void AskOneRow(const Column& left, const Column& array, size_t row, Arena* arena) {
     uint8_t* value = out_.column.Data<uint8_t>() + row;
     *value = !decisive_;
@@ -243,7 +279,9 @@ class ArrayStep : public Step {
   ArrayStep(const Expr& expr, ExecutionState& state)
       : element_(ElementTypeOrRefuse(expr.type)),
         nested_(!expr.args.empty() && ElementTypeOf(expr.args[0]->type) == element_),
-        args_(CompileSteps(expr.args, state)), columns_(args_.size()), out_(expr.type) {}
+        args_(CompileSteps(expr.args, state)),
+        columns_(args_.size()),
+        out_(expr.type) {}
 
   const Column& Evaluate(const StepInput& input) override {
     for (size_t i = 0; i < args_.size(); i++) columns_[i] = &args_[i]->Evaluate(input);
@@ -310,9 +348,14 @@ class ArrayCoerceStep : public Step {
  public:
   ArrayCoerceStep(const Expr& expr, ExecutionState& state)
       : cast_(expr.function == kInvalidOid ? nullptr : &KernelOrRefuse(expr.function)),
-        from_(ElementTypeOrRefuse(expr.args[0]->type)), to_(ElementTypeOrRefuse(expr.type)),
-        typmod_(expr.typmod), explicit_(expr.explicit_cast), settings_(state.context->settings),
-        arg_(CompileStep(*expr.args[0], state)), answer_(to_), out_(expr.type) {}
+        from_(ElementTypeOrRefuse(expr.args[0]->type)),
+        to_(ElementTypeOrRefuse(expr.type)),
+        typmod_(expr.typmod),
+        explicit_(expr.explicit_cast),
+        settings_(state.context->settings),
+        arg_(CompileStep(*expr.args[0], state)),
+        answer_(to_),
+        out_(expr.type) {}
 
   const Column& Evaluate(const StepInput& input) override {
     const Column& arrays = arg_->Evaluate(input);
@@ -378,9 +421,12 @@ class ArrayCoerceStep : public Step {
 
 StepPtr CompileArrayStep(const Expr& expr, ExecutionState& state) {
   switch (expr.kind) {
-    case ExprKind::kArray: return std::make_unique<ArrayStep>(expr, state);
-    case ExprKind::kArrayCoerce: return std::make_unique<ArrayCoerceStep>(expr, state);
-    default: return std::make_unique<QuantifiedStep>(expr, state);
+    case ExprKind::kArray:
+      return std::make_unique<ArrayStep>(expr, state);
+    case ExprKind::kArrayCoerce:
+      return std::make_unique<ArrayCoerceStep>(expr, state);
+    default:
+      return std::make_unique<QuantifiedStep>(expr, state);
   }
 }
 

@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-// What a step is asked for: its value at `count` rows, 0..count or those in `rows`. A step never looks at
-// other rows: they may be ones that an enclosing AND, OR, CASE or COALESCE has decided already, and for
-// which evaluating might raise an error that must not be.
+// What a step is asked for: its value at `count` rows, 0..count or those in `rows`. A step never
+// looks at other rows: they may be ones that an enclosing AND, OR, CASE or COALESCE has decided
+// already, and for which evaluating might raise an error that must not be.
 struct StepInput {
   const Batch* outer;
   const Batch* inner;
@@ -46,11 +46,13 @@ struct RowList {
 StepPtr CompileStep(const Expr& expr, ExecutionState& state);
 std::vector<StepPtr> CompileSteps(std::span<const Expr* const> exprs, ExecutionState& state);
 // One function a file.
-StepPtr CompileLogicStep(const Expr& expr, ExecutionState& state);  // AND, OR, CASE, IS …, COALESCE, …
-StepPtr CompileArrayStep(const Expr& expr, ExecutionState& state);  // ANY, ALL, ARRAY[…], array casts
+StepPtr CompileLogicStep(const Expr& expr,
+                         ExecutionState& state);  // AND, OR, CASE, IS …, COALESCE, …
+StepPtr CompileArrayStep(const Expr& expr,
+                         ExecutionState& state);  // ANY, ALL, ARRAY[…], array casts
 
-// Calls `kernel` as SQL does: strict functions are NULL at rows with a NULL argument and are not called
-// there; with constant arguments only it is called once. `out` is cleared first.
+// Calls `kernel` as SQL does: strict functions are NULL at rows with a NULL argument and are not
+// called there; with constant arguments only it is called once. `out` is cleared first.
 void CallKernel(const Kernel& kernel, std::span<const Column* const> args, const StepInput& input,
                 const Collator* collation, EvalContext* context, ColumnBuffer* out);
 const Kernel& KernelOrRefuse(Oid function);

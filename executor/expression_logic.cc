@@ -8,12 +8,15 @@
 namespace sluice {
 namespace {
 
-// AND and OR in three-valued logic. Arguments are evaluated in order, each only for the rows that those
-// before it left undecided (for AND: not false). `decisive` is the value that decides: false for AND.
+// AND and OR in three-valued logic. Arguments are evaluated in order, each only for the rows that
+// those before it left undecided (for AND: not false). `decisive` is the value that decides: false
+// for AND.
 class AndOrStep : public Step {
  public:
   AndOrStep(const Expr& expr, ExecutionState& state)
-      : decisive_(expr.kind == ExprKind::kOr), args_(CompileSteps(expr.args, state)), out_(kBoolOid) {}
+      : decisive_(expr.kind == ExprKind::kOr),
+        args_(CompileSteps(expr.args, state)),
+        out_(kBoolOid) {}
 
   const Column& Evaluate(const StepInput& input) override {
     out_.Clear();
@@ -56,13 +59,28 @@ class TruthStep : public Step {
   TruthStep(const Expr& expr, ExecutionState& state)
       : arg_(CompileStep(*expr.args[0], state)), out_(kBoolOid) {
     switch (expr.kind) {
-      case ExprKind::kNot: null_stays_null_ = true; if_false_ = 1; break;
-      case ExprKind::kIsTrue: if_true_ = 1; break;
-      case ExprKind::kIsNotTrue: if_false_ = if_null_ = 1; break;
-      case ExprKind::kIsFalse: if_false_ = 1; break;
-      case ExprKind::kIsNotFalse: if_true_ = if_null_ = 1; break;
-      case ExprKind::kIsUnknown: if_null_ = 1; break;
-      default: if_true_ = if_false_ = 1; break;  // IS NOT UNKNOWN
+      case ExprKind::kNot:
+        null_stays_null_ = true;
+        if_false_ = 1;
+        break;
+      case ExprKind::kIsTrue:
+        if_true_ = 1;
+        break;
+      case ExprKind::kIsNotTrue:
+        if_false_ = if_null_ = 1;
+        break;
+      case ExprKind::kIsFalse:
+        if_false_ = 1;
+        break;
+      case ExprKind::kIsNotFalse:
+        if_true_ = if_null_ = 1;
+        break;
+      case ExprKind::kIsUnknown:
+        if_null_ = 1;
+        break;
+      default:
+        if_true_ = if_false_ = 1;
+        break;  // IS NOT UNKNOWN
     }
   }
 
@@ -93,7 +111,8 @@ class TruthStep : public Step {
 class IsNullStep : public Step {
  public:
   IsNullStep(const Expr& expr, ExecutionState& state)
-      : if_null_(expr.kind == ExprKind::kIsNull), arg_(CompileStep(*expr.args[0], state)),
+      : if_null_(expr.kind == ExprKind::kIsNull),
+        arg_(CompileStep(*expr.args[0], state)),
         out_(kBoolOid) {}
   const Column& Evaluate(const StepInput& input) override {
     const Column& arg = arg_->Evaluate(input);
@@ -186,10 +205,14 @@ class CoalesceStep : public Step {
 class ExtremeStep : public Step {
  public:
   ExtremeStep(const Expr& expr, ExecutionState& state)
-      : sign_(expr.kind == ExprKind::kGreatest ? 1 : -1), compare_(FindCompare(expr.type)),
-        collation_(expr.input_collation == kInvalidOid ? nullptr : FindCollator(expr.input_collation)),
-        args_(CompileSteps(expr.args, state)), out_(expr.type) {
-    if (compare_ == nullptr) Refuse("comparing values of type OID {} is not supported here", expr.type);
+      : sign_(expr.kind == ExprKind::kGreatest ? 1 : -1),
+        compare_(FindCompare(expr.type)),
+        collation_(expr.input_collation == kInvalidOid ? nullptr
+                                                       : FindCollator(expr.input_collation)),
+        args_(CompileSteps(expr.args, state)),
+        out_(expr.type) {
+    if (compare_ == nullptr)
+      Refuse("comparing values of type OID {} is not supported here", expr.type);
   }
 
   const Column& Evaluate(const StepInput& input) override {
@@ -225,10 +248,14 @@ class ExtremeStep : public Step {
 class EqualityStep : public Step {
  public:
   EqualityStep(const Expr& expr, ExecutionState& state)
-      : kind_(expr.kind), equal_(KernelOrRefuse(expr.function)),
-        collation_(expr.input_collation == kInvalidOid ? nullptr : FindCollator(expr.input_collation)),
-        settings_(state.context->settings), args_(CompileSteps(expr.args, state)),
-        equals_(kBoolOid), out_(expr.type) {
+      : kind_(expr.kind),
+        equal_(KernelOrRefuse(expr.function)),
+        collation_(expr.input_collation == kInvalidOid ? nullptr
+                                                       : FindCollator(expr.input_collation)),
+        settings_(state.context->settings),
+        args_(CompileSteps(expr.args, state)),
+        equals_(kBoolOid),
+        out_(expr.type) {
     SLUICE_ASSERT(args_.size() == 2);
   }
 
@@ -243,7 +270,8 @@ class EqualityStep : public Step {
     }
     const Column* columns[] = {&left, &right};
     EvalContext context{input.arena, settings_};
-    CallKernel(equal_, columns, input.With(both_.rows, both_.count), collation_, &context, &equals_);
+    CallKernel(equal_, columns, input.With(both_.rows, both_.count), collation_, &context,
+               &equals_);
     if (kind_ == ExprKind::kNullIf) {
       CopyRows(left, input.rows, input.count, &out_);
       for (size_t i = 0; i < both_.count; i++) {
@@ -282,24 +310,32 @@ class EqualityStep : public Step {
 StepPtr CompileLogicStep(const Expr& expr, ExecutionState& state) {
   switch (expr.kind) {
     case ExprKind::kAnd:
-    case ExprKind::kOr: return std::make_unique<AndOrStep>(expr, state);
+    case ExprKind::kOr:
+      return std::make_unique<AndOrStep>(expr, state);
     case ExprKind::kNot:
     case ExprKind::kIsTrue:
     case ExprKind::kIsNotTrue:
     case ExprKind::kIsFalse:
     case ExprKind::kIsNotFalse:
     case ExprKind::kIsUnknown:
-    case ExprKind::kIsNotUnknown: return std::make_unique<TruthStep>(expr, state);
+    case ExprKind::kIsNotUnknown:
+      return std::make_unique<TruthStep>(expr, state);
     case ExprKind::kIsNull:
-    case ExprKind::kIsNotNull: return std::make_unique<IsNullStep>(expr, state);
-    case ExprKind::kCase: return std::make_unique<CaseStep>(expr, state);
-    case ExprKind::kCoalesce: return std::make_unique<CoalesceStep>(expr, state);
+    case ExprKind::kIsNotNull:
+      return std::make_unique<IsNullStep>(expr, state);
+    case ExprKind::kCase:
+      return std::make_unique<CaseStep>(expr, state);
+    case ExprKind::kCoalesce:
+      return std::make_unique<CoalesceStep>(expr, state);
     case ExprKind::kGreatest:
-    case ExprKind::kLeast: return std::make_unique<ExtremeStep>(expr, state);
+    case ExprKind::kLeast:
+      return std::make_unique<ExtremeStep>(expr, state);
     case ExprKind::kIsDistinct:
     case ExprKind::kIsNotDistinct:
-    case ExprKind::kNullIf: return std::make_unique<EqualityStep>(expr, state);
-    default: Refuse("expression kind {} is not supported here", static_cast<int>(expr.kind));
+    case ExprKind::kNullIf:
+      return std::make_unique<EqualityStep>(expr, state);
+    default:
+      Refuse("expression kind {} is not supported here", static_cast<int>(expr.kind));
   }
 }
 

@@ -28,7 +28,9 @@ class ExpressionTest : public ::testing::Test {
   }
   const Expr* A() { return h.Input(0, kInt4Oid); }
   const Expr* B() { return h.Input(1, kInt4Oid); }
-  const Expr* Int(std::optional<std::string> value) { return h.Constant(kInt4Oid, std::move(value)); }
+  const Expr* Int(std::optional<std::string> value) {
+    return h.Constant(kInt4Oid, std::move(value));
+  }
   const Expr* Div(const Expr* a, const Expr* b) { return h.Call(kInt4Div, kInt4Oid, {a, b}); }
   const Expr* Gt(const Expr* a, const Expr* b) { return h.Call(kInt4Gt, kBoolOid, {a, b}); }
   const Expr* Bool(int column) { return h.Input(column, kBoolOid); }
@@ -51,22 +53,26 @@ TEST_F(ExpressionTest, StrictFunctionsAreNotCalledWhereAnArgumentIsNull) {
 
 TEST_F(ExpressionTest, CaseRaisesNoErrorOfABranchNotTaken) {
   // CASE WHEN b > 0 THEN a / b WHEN a > 5 THEN -1 ELSE NULL END
-  const Expr* expr = h.Make(ExprKind::kCase, kInt4Oid,
-                            {Gt(B(), Int("0")), Div(A(), B()), Gt(A(), Int("5")), Int("-1"), Int(kNull)});
+  const Expr* expr =
+      h.Make(ExprKind::kCase, kInt4Oid,
+             {Gt(B(), Int("0")), Div(A(), B()), Gt(A(), Int("5")), Int("-1"), Int(kNull)});
   Rows rows = {{"6", "2"}, {"6", "0"}, {"1", "0"}, {"7", kNull}};
   EXPECT_EQ(Values(expr, {kInt4Oid, kInt4Oid}, rows), (Rows{{"3"}, {"-1"}, {kNull}, {"-1"}}));
 }
 
 TEST_F(ExpressionTest, AndAndOrStopAtTheFirstArgumentThatDecides) {
-  const Expr* safe = h.Make(ExprKind::kAnd, kBoolOid, {Gt(B(), Int("0")), Gt(Div(A(), B()), Int("1"))});
+  const Expr* safe =
+      h.Make(ExprKind::kAnd, kBoolOid, {Gt(B(), Int("0")), Gt(Div(A(), B()), Int("1"))});
   EXPECT_EQ(Values(safe, {kInt4Oid, kInt4Oid}, {{"4", "2"}, {"4", "0"}, {"1", "1"}}),
             (Rows{{"t"}, {"f"}, {"f"}}));
-  const Expr* either = h.Make(ExprKind::kOr, kBoolOid,
-                              {h.Call(kInt4Eq, kBoolOid, {B(), Int("0")}), Gt(Div(A(), B()), Int("1"))});
+  const Expr* either =
+      h.Make(ExprKind::kOr, kBoolOid,
+             {h.Call(kInt4Eq, kBoolOid, {B(), Int("0")}), Gt(Div(A(), B()), Int("1"))});
   EXPECT_EQ(Values(either, {kInt4Oid, kInt4Oid}, {{"4", "2"}, {"4", "0"}, {"1", "1"}}),
             (Rows{{"t"}, {"t"}, {"f"}}));
   // Reached, it fails.
-  const Expr* unsafe = h.Make(ExprKind::kAnd, kBoolOid, {Gt(A(), Int("0")), Gt(Div(A(), B()), Int("1"))});
+  const Expr* unsafe =
+      h.Make(ExprKind::kAnd, kBoolOid, {Gt(A(), Int("0")), Gt(Div(A(), B()), Int("1"))});
   EXPECT_THROW(Values(unsafe, {kInt4Oid, kInt4Oid}, {{"4", "0"}}), QueryError);
 }
 
@@ -122,7 +128,9 @@ TEST_F(ExpressionTest, DistinctFromAndNullIfTreatNullsAsValues) {
 TEST_F(ExpressionTest, CoalesceGreatestLeast) {
   Rows rows = {{"3", "7"}, {kNull, "7"}, {"3", kNull}, {kNull, kNull}};
   std::vector<Oid> types = {kInt4Oid, kInt4Oid};
-  auto values = [&](ExprKind kind) { return Values(h.Make(kind, kInt4Oid, {A(), B()}), types, rows); };
+  auto values = [&](ExprKind kind) {
+    return Values(h.Make(kind, kInt4Oid, {A(), B()}), types, rows);
+  };
   EXPECT_EQ(values(ExprKind::kCoalesce), (Rows{{"3"}, {"7"}, {"3"}, {kNull}}));
   EXPECT_EQ(values(ExprKind::kGreatest), (Rows{{"7"}, {"7"}, {"3"}, {kNull}}));
   EXPECT_EQ(values(ExprKind::kLeast), (Rows{{"3"}, {"7"}, {"3"}, {kNull}}));

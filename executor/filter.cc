@@ -6,8 +6,10 @@
 namespace sluice {
 
 Filter::Filter(const FilterPlan& plan, ExecutionState& state, std::unique_ptr<Node> child)
-    : Node(plan, state), child_(GivenOrMade(std::move(child), plan, 0, state)),
-      condition_(CompiledExpression::Compile(*plan.condition, state)), output_(plan.output) {}
+    : Node(plan, state),
+      child_(GivenOrMade(std::move(child), plan, 0, state)),
+      condition_(CompiledExpression::Compile(*plan.condition, state)),
+      output_(plan.output) {}
 
 void Filter::NextBatch(Batch* batch) {
   for (;;) {
@@ -31,6 +33,8 @@ void Filter::NextBatch(Batch* batch) {
   }
 }
 
-void Filter::Rescan() { child_->Rescan(); }
+void Filter::Rescan() {
+  child_->Rescan();
+}
 
 }  // namespace sluice

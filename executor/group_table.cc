@@ -10,13 +10,17 @@ constexpr size_t kPrefetchRows = 16;
 constexpr size_t kArenaBlockBytes = 32 * 1024;
 
 // At most half full with `count` keys.
-size_t SlotsFor(size_t count) { return std::max(kSlotsMin, std::bit_ceil(count * 2)); }
+size_t SlotsFor(size_t count) {
+  return std::max(kSlotsMin, std::bit_ceil(count * 2));
+}
 
 }  // namespace
 
 GroupTable::GroupTable(std::span<const Oid> key_types)
-    : layout_(key_types, 0), equality_(&layout_, key_types.size()),
-      arena_(HeapBlocks(), kArenaBlockBytes), list_(kBatchRows) {
+    : layout_(key_types, 0),
+      equality_(&layout_, key_types.size()),
+      arena_(HeapBlocks(), kArenaBlockBytes),
+      list_(kBatchRows) {
   if (KeyPacker::CanPack(key_types)) {
     packer_ = std::make_unique<KeyPacker>(key_types);
     packed_ = std::make_unique<PackedKey[]>(kBatchRows);

@@ -1,5 +1,5 @@
-// Finds the group of each row of a batch: an open-addressing hash table from keys to dense group numbers
-// (0, 1, …), the keys themselves kept as rows in an arena. NULL is a key like any other.
+// Finds the group of each row of a batch: an open-addressing hash table from keys to dense group
+// numbers (0, 1, …), the keys themselves kept as rows in an arena. NULL is a key like any other.
 #pragma once
 
 #include "executor/key_equality.h"
@@ -14,9 +14,10 @@ class GroupTable {
  public:
   explicit GroupTable(std::span<const Oid> key_types);
 
-  // groups[i] for rows 0..rows. With `admit`, unknown keys become new groups; without, they get kNoGroup.
-  // hashes[i] (the tag by which a spilled row is partitioned) is set for all rows.
-  void Find(std::span<const Column> keys, size_t rows, bool admit, uint32_t* groups, uint64_t* hashes);
+  // groups[i] for rows 0..rows. With `admit`, unknown keys become new groups; without, they get
+  // kNoGroup. hashes[i] (the tag by which a spilled row is partitioned) is set for all rows.
+  void Find(std::span<const Column> keys, size_t rows, bool admit, uint32_t* groups,
+            uint64_t* hashes);
 
   size_t group_count() const { return group_rows_.size(); }
   // Key column `column` of groups first…first+count.

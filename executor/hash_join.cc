@@ -13,7 +13,9 @@ void HashJoin::NextBatch(Batch* batch) {
   pair_count_ = 0;
   for (;;) {
     switch (phase_) {
-      case Phase::kBuild: Build(); break;
+      case Phase::kBuild:
+        Build();
+        break;
       case Phase::kOuter:
         CheckForInterrupts();
         StartOuter();
@@ -42,7 +44,8 @@ void HashJoin::NextBatch(Batch* batch) {
       case Phase::kPartition:
         phase_ = BuildPartition() ? Phase::kOuter : Phase::kDone;
         break;
-      case Phase::kDone: return;
+      case Phase::kDone:
+        return;
     }
   }
 }
@@ -176,7 +179,8 @@ void HashJoin::TakePairs(size_t first) {
   open_count_ = kept;
 }
 
-// What the outer batch gives at its end: unmatched rows beside NULLs, or what a semi or anti join lets pass.
+// What the outer batch gives at its end: unmatched rows beside NULLs, or what a semi or anti join
+// lets pass.
 void HashJoin::EmitUnmatchedOuter() {
   phase_ = Phase::kOuter;
   if (!keeps_outer() && !outer_only()) return;

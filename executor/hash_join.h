@@ -1,20 +1,24 @@
 // HashJoin: builds a hash table of the inner side, then looks up each outer row.
 //
-// Build past work_mem: both sides are spilled by hash and joined partition by partition, recursively. With
-// `shared_build` all participants of the Gather build one table together (hash_join_shared.h) and then
-// probe it without locks.
+// Build past work_mem: both sides are spilled by hash and joined partition by partition,
+// recursively. With `shared_build` all participants of the Gather build one table together
+// (shm/shared_build.h) and then probe it without locks.
 #pragma once
 
 #include "common/arena.h"
 #include "executor/column_buffer.h"
 #include "executor/expression.h"
-#include "executor/hash_join_shared.h"
 #include "executor/join_table.h"
 #include "executor/node.h"
 #include "executor/spill.h"
 #include "shm/query_arena.h"
+#include "shm/shared_build.h"
 
 namespace sluice {
+
+// The leader's, before workers start: the shared state of a join with `shared_build`, nullptr for
+// others.
+void* PrepareHashJoinShared(const HashJoinPlan& plan, ExecutionState& state);
 
 class HashJoin : public Node {
  public:
@@ -41,16 +45,16 @@ class HashJoin : public Node {
   void BuildShared();
   void InsertShared(SharedBuild* build);
   void PartitionShared(SharedBuild* build, bool built);
-  bool ClaimSharedPartition();    // false: none is left
+  bool ClaimSharedPartition();  // false: none is left
   std::string SharedPath(uint32_t participant, size_t side) const;
   void AddInner(const Batch& input);
   void SpillInner(std::unique_ptr<SpillPartitions> partitions);
   void SpillInnerShared();
   void MakeBuckets();
-  bool BuildPartition();          // false: there is none left
+  bool BuildPartition();  // false: there is none left
   bool LoadPartition(Partition* partition);
   void SplitPartition(Partition* partition);
-  void PartitionOuter();          // all of the outer side, after an inner side that was spilled
+  void PartitionOuter();  // all of the outer side, after an inner side that was spilled
   void SpillOuter(SpillPartitions* outer);
   void AddPartitions(SpillPartitions* inner, SpillPartitions* outer, int level);
   void AddPartition(Partition partition);
@@ -64,7 +68,7 @@ class HashJoin : public Node {
   void StartOuter();
   bool NextOuter(Batch* input);
   void HashOuter();
-  bool Step();                    // one step along all open chains; false: no room for its pairs
+  bool Step();  // one step along all open chains; false: no room for its pairs
   void TakePairs(size_t first);
   void EmitUnmatchedOuter();
   void EmitUnmatchedInner();
@@ -83,7 +87,7 @@ class HashJoin : public Node {
   }
 
   const HashJoinPlan& join_plan_;
-  HashJoinShared* shared_ = nullptr;
+  SharedBuildState* shared_ = nullptr;
   std::unique_ptr<Node> outer_, inner_;
   size_t outer_columns_;
   Expressions outer_keys_, inner_keys_;
@@ -92,8 +96,8 @@ class HashJoin : public Node {
   // A stored inner row: the keys, then the inner columns that are not keys themselves.
   std::vector<Oid> key_types_;
   std::vector<Oid> stored_types_;
-  std::vector<size_t> stored_from_;     // stored column, behind the keys → inner column
-  std::vector<size_t> inner_stored_;    // inner column → stored column
+  std::vector<size_t> stored_from_;   // stored column, behind the keys → inner column
+  std::vector<size_t> inner_stored_;  // inner column → stored column
   std::unique_ptr<RowLayout> layout_;
   std::unique_ptr<KeyEquality> equality_;
   std::unique_ptr<RowLayout> outer_layout_;
@@ -103,11 +107,11 @@ class HashJoin : public Node {
   std::unique_ptr<JoinRows> rows_;
   std::vector<uint64_t> bucket_memory_;
   JoinBuckets buckets_;
-  uint64_t inner_rows_ = 0;             // all of the inner side, NULL keys included
+  uint64_t inner_rows_ = 0;  // all of the inner side, NULL keys included
   bool inner_null_key_ = false;
 
   std::unique_ptr<SpillPartitions> spilling_inner_;
-  bool inner_spilled_ = false;          // the outer child has been read to its end, into partitions
+  bool inner_spilled_ = false;  // the outer child has been read to its end, into partitions
   std::vector<Partition> partitions_;
   std::vector<std::unique_ptr<SpillFile>> outer_files_;  // read instead of the outer child
   bool shared_spilled_ = false;
@@ -130,7 +134,7 @@ class HashJoin : public Node {
   char* pair_inner_[kBatchRows];
   size_t pair_count_ = 0;
 
-  size_t inner_at_ = 0;                 // kUnmatchedInner
+  size_t inner_at_ = 0;  // kUnmatchedInner
   uint32_t selected_[kBatchRows];
   BatchBuffer output_;
   std::unique_ptr<BatchBuffer> condition_outer_, condition_inner_;

@@ -1,4 +1,5 @@
-// The build side: columns, reading, spilling, partitions. The table built together: hash_join_parallel.cc.
+// The build side: columns, reading, spilling, partitions. The table built together:
+// hash_join_parallel.cc.
 #include "common/error.h"
 #include "executor/child.h"
 #include "executor/hash_join.h"
@@ -11,12 +12,16 @@ namespace {
 
 constexpr Oid kInt2ToInt4 = 313, kInt2ToInt8 = 754, kInt4ToInt8 = 481, kFloat4ToFloat8 = 311;
 
-bool IsText(Oid type) { return type == kTextOid || type == kVarcharOid; }
+bool IsText(Oid type) {
+  return type == kTextOid || type == kVarcharOid;
+}
 
 // The type in which two keys are compared.
 Oid CommonKeyType(Oid a, Oid b) {
   if (a == b) return a;
-  auto rank = [](Oid type) { return type == kInt2Oid ? 1 : type == kInt4Oid ? 2 : type == kInt8Oid ? 3 : 0; };
+  auto rank = [](Oid type) {
+    return type == kInt2Oid ? 1 : type == kInt4Oid ? 2 : type == kInt8Oid ? 3 : 0;
+  };
   if (rank(a) > 0 && rank(b) > 0) return rank(a) > rank(b) ? a : b;
   if (IsText(a) && IsText(b)) return kTextOid;
   auto is_float = [](Oid type) { return type == kFloat4Oid || type == kFloat8Oid; };
@@ -45,16 +50,19 @@ std::unique_ptr<CompiledExpression> CompileKey(const Expr& key, Oid type, Execut
 
 HashJoin::HashJoin(const HashJoinPlan& plan, ExecutionState& state, std::unique_ptr<Node> outer,
                    std::unique_ptr<Node> inner)
-    : Node(plan, state), join_plan_(plan), outer_(GivenOrMade(std::move(outer), plan, 0, state)),
+    : Node(plan, state),
+      join_plan_(plan),
+      outer_(GivenOrMade(std::move(outer), plan, 0, state)),
       inner_(GivenOrMade(std::move(inner), plan, 1, state)),
-      outer_columns_(plan.children[0]->output.size()), output_(plan.output) {
+      outer_columns_(plan.children[0]->output.size()),
+      output_(plan.output) {
   SLUICE_ASSERT(plan.outer_keys.size() == plan.inner_keys.size() && !plan.outer_keys.empty());
-  if (plan.null_aware && (plan.type != JoinType::kAnti || plan.condition != nullptr ||
-                          plan.outer_keys.size() != 1)) {
+  if (plan.null_aware &&
+      (plan.type != JoinType::kAnti || plan.condition != nullptr || plan.outer_keys.size() != 1)) {
     Refuse("NOT IN over several columns or with further conditions is not supported here");
   }
   if (plan.shared_build && state.shared_states != nullptr) {
-    shared_ = static_cast<HashJoinShared*>(state.shared_states[plan.id]);
+    shared_ = static_cast<SharedBuildState*>(state.shared_states[plan.id]);
   }
   SLUICE_ASSERT(shared_ == nullptr || !keeps_inner());
   // Without it each participant would build from its share of the inner rows only.
@@ -115,7 +123,8 @@ void HashJoin::Build() {
       if (input.rows == 0) break;
       AddInner(input);
       if (spilling_inner_ == nullptr && memory_bytes() > work_mem_bytes()) {
-        SpillInner(std::make_unique<SpillPartitions>(layout_.get(), state_.context->temp_directory, 0));
+        SpillInner(
+            std::make_unique<SpillPartitions>(layout_.get(), state_.context->temp_directory, 0));
       }
     }
     if (spilling_inner_ == nullptr) MakeBuckets();
@@ -134,8 +143,8 @@ void HashJoin::Build() {
   }
 }
 
-// Stores the rows of a batch, or spills them if that has begun. Rows with a NULL key match nothing: only
-// joins that keep the inner side need them.
+// Stores the rows of a batch, or spills them if that has begun. Rows with a NULL key match nothing:
+// only joins that keep the inner side need them.
 void HashJoin::AddInner(const Batch& input) {
   inner_rows_ += input.rows;
   key_arena_.Reset();
@@ -168,7 +177,8 @@ void HashJoin::AddInner(const Batch& input) {
   }
 }
 
-size_t HashJoin::SelectNonNullKeys(std::span<const Column> keys, size_t rows, uint32_t* list) const {
+size_t HashJoin::SelectNonNullKeys(std::span<const Column> keys, size_t rows,
+                                   uint32_t* list) const {
   size_t count = 0;
   for (size_t i = 0; i < rows; i++) {
     bool null = false;

@@ -8,6 +8,13 @@
 
 namespace sluice {
 
+static_assert(SharedBuildState::kPartitionCount == SpillPartitions::kPartitions);
+
+void* PrepareHashJoinShared(const HashJoinPlan& plan, ExecutionState& state) {
+  if (!plan.shared_build) return nullptr;
+  return MakeSharedBuildState(state.participants_max, state.context->shared_arena);
+}
+
 void HashJoin::BuildShared() {
   SharedBuild build(shared_, state_.participant);
   bool built = build.Attach();
@@ -65,7 +72,7 @@ std::string HashJoin::SharedPath(uint32_t participant, size_t side) const {
 void HashJoin::SpillInnerShared() {
   if (spilling_inner_ != nullptr) return;
   SpillInner(std::make_unique<SpillPartitions>(
-      layout_.get(), SharedPath(state_.participant, HashJoinShared::kInnerSide)));
+      layout_.get(), SharedPath(state_.participant, SharedBuildState::kInnerSide)));
 }
 
 // Both sides' rows of this participant go to files for whoever claims their partition.
@@ -81,36 +88,36 @@ void HashJoin::PartitionShared(SharedBuild* build, bool built) {
   };
   if (built) {
     SpillInnerShared();
-    publish(spilling_inner_.get(), HashJoinShared::kInnerSide);
+    publish(spilling_inner_.get(), SharedBuildState::kInnerSide);
     spilling_inner_ = nullptr;
   }
   // What was in shared memory stays there until the statement ends; from here on memory is our own.
   rows_ = MakePrivateRows();
   if (!build->AttachPartitioning(built)) return;
   SpillPartitions outer(outer_layout_.get(),
-                        SharedPath(state_.participant, HashJoinShared::kOuterSide));
+                        SharedPath(state_.participant, SharedBuildState::kOuterSide));
   SpillOuter(&outer);
-  publish(&outer, HashJoinShared::kOuterSide);
+  publish(&outer, SharedBuildState::kOuterSide);
   build->ArrivePartitioned();
 }
 
 bool HashJoin::ClaimSharedPartition() {
   SharedBuild build(shared_, state_.participant);
   size_t claimed = build.ClaimPartition();
-  if (claimed == HashJoinShared::kPartitionCount) {
+  if (claimed == SharedBuildState::kPartitionCount) {
     build.WaitForAllOpened();
     return false;
   }
   Partition partition{{}, {}, 1};
   for (uint32_t p = 0; p < shared_->participants_max; p++) {
-    for (size_t side : {HashJoinShared::kInnerSide, HashJoinShared::kOuterSide}) {
+    for (size_t side : {SharedBuildState::kInnerSide, SharedBuildState::kOuterSide}) {
       uint64_t rows = shared_->file_rows[p][side][claimed];
       if (rows == 0) continue;
-      bool inner = side == HashJoinShared::kInnerSide;
+      bool inner = side == SharedBuildState::kInnerSide;
       auto& files = inner ? partition.inner : partition.outer;
-      files.push_back(SpillFile::OpenPublished(inner ? layout_.get() : outer_layout_.get(),
-                                               SpillPartitions::PathOf(SharedPath(p, side), claimed),
-                                               rows));
+      files.push_back(
+          SpillFile::OpenPublished(inner ? layout_.get() : outer_layout_.get(),
+                                   SpillPartitions::PathOf(SharedPath(p, side), claimed), rows));
     }
   }
   build.OpenedPartition();
@@ -121,9 +128,9 @@ bool HashJoin::ClaimSharedPartition() {
 HashJoin::~HashJoin() {
   // Ended early: nobody will open what is left of our files.
   if (shared_ == nullptr || shared_->spill.load(std::memory_order_relaxed) == 0) return;
-  for (size_t side : {HashJoinShared::kInnerSide, HashJoinShared::kOuterSide}) {
+  for (size_t side : {SharedBuildState::kInnerSide, SharedBuildState::kOuterSide}) {
     std::string path = SharedPath(state_.participant, side);
-    for (size_t i = 0; i < HashJoinShared::kPartitionCount; i++) {
+    for (size_t i = 0; i < SharedBuildState::kPartitionCount; i++) {
       ::unlink(SpillPartitions::PathOf(path, i).c_str());
     }
   }

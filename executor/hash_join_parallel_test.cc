@@ -27,8 +27,8 @@ class HashJoinParallelTest : public ExecutorTest {
   }
   // Outer ids 0…n; inner ids multiples of 3. Both lie on 4 shards.
   HashJoinPlan* Join(JoinType type, const std::string& outer, const std::string& inner) {
-    auto* plan = NewPlan<HashJoinPlan>(
-        PlanKind::kHashJoin, {ParallelAppend(outer + " step=4", 4), ParallelAppend(inner + " step=3", 3)});
+    auto* plan = NewPlan<HashJoinPlan>(PlanKind::kHashJoin, {ParallelAppend(outer + " step=4", 4),
+                                                             ParallelAppend(inner + " step=3", 3)});
     plan->type = type;
     plan->partial = true;
     plan->shared_build = true;
@@ -53,7 +53,8 @@ class HashJoinParallelTest : public ExecutorTest {
     int count = 0;
     DIR* directory = opendir("/tmp");
     while (dirent* entry = readdir(directory)) {
-      count += std::string_view(entry->d_name).starts_with("spill_join_" + std::to_string(getpid()) + "_");
+      count += std::string_view(entry->d_name)
+                   .starts_with("spill_join_" + std::to_string(getpid()) + "_");
     }
     closedir(directory);
     return count;
@@ -68,22 +69,30 @@ TEST_F(HashJoinParallelTest, AllParticipantsProbeOneTable) {
   StartWorkers(2);
   for (int round = 0; round < 20; round++) {
     SCOPED_TRACE(round);
-    std::string pace = " slice=" + std::to_string(20 + 50 * round) + (round % 3 ? " pause=100" : "");
-    EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kInner, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
-              Upto(6000));
-    EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kSemi, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
-              Upto(6000));
-    EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kAnti, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
-              Upto(20000, 6000));
-    EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kLeft, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
-              Upto(20000));
+    std::string pace =
+        " slice=" + std::to_string(20 + 50 * round) + (round % 3 ? " pause=100" : "");
+    EXPECT_EQ(
+        Sorted(
+            Run(Gathered(Join(JoinType::kInner, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
+        Upto(6000));
+    EXPECT_EQ(
+        Sorted(Run(Gathered(Join(JoinType::kSemi, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
+        Upto(6000));
+    EXPECT_EQ(
+        Sorted(Run(Gathered(Join(JoinType::kAnti, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
+        Upto(20000, 6000));
+    EXPECT_EQ(
+        Sorted(Run(Gathered(Join(JoinType::kLeft, "rows=5000" + pace, "rows=2000" + pace), 2)).ids),
+        Upto(20000));
   }
 }
 
 TEST_F(HashJoinParallelTest, WithoutWorkersTheLeaderDoesAll) {
-  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000"), 2)).ids), Upto(6000));
+  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000"), 2)).ids),
+            Upto(6000));
   context_.work_mem_bytes = 64 << 10;
-  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000"), 2)).ids), Upto(6000));
+  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000"), 2)).ids),
+            Upto(6000));
   EXPECT_EQ(SpillFilesLeft(), 0);
 }
 
@@ -92,7 +101,8 @@ TEST_F(HashJoinParallelTest, ATableThatDoesNotFitIsJoinedInPartitions) {
   context_.work_mem_bytes = 64 << 10;
   for (int round = 0; round < 4; round++) {
     SCOPED_TRACE(round);
-    std::string pace = " slice=" + std::to_string(20 + 50 * round) + (round % 3 ? " pause=100" : "");
+    std::string pace =
+        " slice=" + std::to_string(20 + 50 * round) + (round % 3 ? " pause=100" : "");
     for (JoinType type : {JoinType::kInner, JoinType::kLeft, JoinType::kSemi, JoinType::kAnti}) {
       HashJoinPlan* join = Join(type, "rows=5000" + pace, "rows=2000" + pace);
       Executor executor(*Statement(Gathered(join, 2)), context_);
@@ -109,7 +119,8 @@ TEST_F(HashJoinParallelTest, ATableThatDoesNotFitIsJoinedInPartitions) {
 TEST_F(HashJoinParallelTest, EmptySides) {
   StartWorkers(2);
   EXPECT_EQ(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=0"), 2)).ids, Upto(0));
-  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kAnti, "rows=5000", "rows=0"), 2)).ids), Upto(20000));
+  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kAnti, "rows=5000", "rows=0"), 2)).ids),
+            Upto(20000));
   EXPECT_EQ(Run(Gathered(Join(JoinType::kLeft, "rows=0", "rows=2000"), 2)).ids, Upto(0));
 }
 
@@ -120,12 +131,15 @@ TEST_F(HashJoinParallelTest, AnErrorOnEitherSideReleasesEveryWaiter) {
     for (int round = 0; round < 15; round++) {
       SCOPED_TRACE(round);
       std::string fail = " slice=50 fail=" + std::to_string(round * 130);
-      EXPECT_EQ(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000" + fail), 2)).error, "22012");
-      EXPECT_EQ(Run(Gathered(Join(JoinType::kInner, "rows=5000" + fail, "rows=2000"), 2)).error, "22012");
+      EXPECT_EQ(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000" + fail), 2)).error,
+                "22012");
+      EXPECT_EQ(Run(Gathered(Join(JoinType::kInner, "rows=5000" + fail, "rows=2000"), 2)).error,
+                "22012");
     }
     EXPECT_EQ(SpillFilesLeft(), 0);
   }
-  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000"), 2)).ids), Upto(6000));
+  EXPECT_EQ(Sorted(Run(Gathered(Join(JoinType::kInner, "rows=5000", "rows=2000"), 2)).ids),
+            Upto(6000));
 }
 
 TEST_F(HashJoinParallelTest, StoppingEarlyLeavesNothingBehind) {
@@ -133,7 +147,8 @@ TEST_F(HashJoinParallelTest, StoppingEarlyLeavesNothingBehind) {
   for (int64_t work_mem : {int64_t{64} << 20, int64_t{64} << 10}) {
     context_.work_mem_bytes = work_mem;
     for (int round = 0; round < 10; round++) {
-      Executor executor(*Statement(Gathered(Join(JoinType::kLeft, "rows=50000", "rows=2000"), 2)), context_);
+      Executor executor(*Statement(Gathered(Join(JoinType::kLeft, "rows=50000", "rows=2000"), 2)),
+                        context_);
       Read(&executor, static_cast<size_t>(round) * 1000 + 1);
     }
     EXPECT_EQ(SpillFilesLeft(), 0);

@@ -1,7 +1,7 @@
 // The build side of a hash join: rows in an arena, chained from buckets by the hash of their keys.
 //
-// A bucket's upper 16 bits are a small filter over its chain (one bit for each value of 4 bits of the hash),
-// so that most probes that find nothing never leave the bucket array.
+// A bucket's upper 16 bits are a small filter over its chain (one bit for each value of 4 bits of
+// the hash), so that most probes that find nothing never leave the bucket array.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,9 @@ struct JoinRow {  // header of each stored row
   uint64_t matched;  // right and full joins: joined with some outer row
 };
 
-inline JoinRow* HeaderOf(char* row) { return reinterpret_cast<JoinRow*>(row); }
+inline JoinRow* HeaderOf(char* row) {
+  return reinterpret_cast<JoinRow*>(row);
+}
 
 class JoinBuckets {
  public:
@@ -71,12 +73,15 @@ class JoinRows {
   JoinRows(const RowLayout* layout, BlockSource& blocks, size_t block_bytes);
 
   // `rows` of the batch (null: all).
-  void Add(std::span<const Column> columns, const uint32_t* rows, size_t count, const uint64_t* hashes);
+  void Add(std::span<const Column> columns, const uint32_t* rows, size_t count,
+           const uint64_t* hashes);
   // A copy of a row as it lies in a spill file.
   void AddStored(const char* row, uint64_t hash);
 
   std::span<char* const> rows() const { return rows_; }
-  size_t memory_bytes() const { return arena_->allocated_bytes() + rows_.capacity() * sizeof(char*); }
+  size_t memory_bytes() const {
+    return arena_->allocated_bytes() + rows_.capacity() * sizeof(char*);
+  }
   void Clear();
 
  private:

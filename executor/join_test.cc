@@ -22,17 +22,21 @@ constexpr JoinType kTypes[] = {JoinType::kInner, JoinType::kLeft, JoinType::kRig
 // Tables of (int4 key, int4 value, text).
 class JoinTest : public ::testing::Test {
  protected:
-  static bool OuterOnly(JoinType type) { return type == JoinType::kSemi || type == JoinType::kAnti; }
+  static bool OuterOnly(JoinType type) {
+    return type == JoinType::kSemi || type == JoinType::kAnti;
+  }
 
   // By the definition: every pair. `smaller`: outer value < inner value must hold too.
-  static Rows Model(JoinType type, const Rows& outer, const Rows& inner, bool by_key, bool smaller) {
+  static Rows Model(JoinType type, const Rows& outer, const Rows& inner, bool by_key,
+                    bool smaller) {
     Rows result;
     std::vector<bool> inner_matched(inner.size());
     for (const Row& o : outer) {
       bool matched = false;
       for (size_t i = 0; i < inner.size(); i++) {
         if (by_key && (!o[0] || !inner[i][0] || *o[0] != *inner[i][0])) continue;
-        if (smaller && (!o[1] || !inner[i][1] || std::stoi(*o[1]) >= std::stoi(*inner[i][1]))) continue;
+        if (smaller && (!o[1] || !inner[i][1] || std::stoi(*o[1]) >= std::stoi(*inner[i][1])))
+          continue;
         matched = inner_matched[i] = true;
         if (!OuterOnly(type)) result.push_back(Joined(o, inner[i]));
       }
@@ -61,8 +65,8 @@ class JoinTest : public ::testing::Test {
     return h.Call(kInt4Lt, kBoolOid, {h.Input(1, kInt4Oid), h.Inner(1, kInt4Oid)});
   }
 
-  Rows Hash(JoinType type, const Rows& outer, const Rows& inner, bool smaller, bool null_aware = false,
-            const Expr* outer_key = nullptr) {
+  Rows Hash(JoinType type, const Rows& outer, const Rows& inner, bool smaller,
+            bool null_aware = false, const Expr* outer_key = nullptr) {
     auto* plan = h.NewPlan<HashJoinPlan>(PlanKind::kHashJoin, Output(type),
                                          {h.SourcePlan(types), h.SourcePlan(types)});
     plan->type = type;
@@ -119,16 +123,21 @@ TEST_F(JoinTest, AllTypesAgainstTheDefinition) {
   uint64_t seed = testing::RandomSeed();
   SCOPED_TRACE("SLUICE_TEST_SEED=" + std::to_string(seed));
   testing::Random random(seed);
-  for (auto [outer_count, inner_count, keys] :
-       {std::tuple{0, 0, 1}, {0, 5, 5}, {5, 0, 5}, {1, 1, 1}, {60, 60, 1}, {300, 200, 20}, {100, 300, 1000}}) {
+  for (auto [outer_count, inner_count, keys] : {std::tuple{0, 0, 1},
+                                                {0, 5, 5},
+                                                {5, 0, 5},
+                                                {1, 1, 1},
+                                                {60, 60, 1},
+                                                {300, 200, 20},
+                                                {100, 300, 1000}}) {
     Rows outer = Table(&random, static_cast<size_t>(outer_count), keys, "o");
     Rows inner = Table(&random, static_cast<size_t>(inner_count), keys, "i");
     for (size_t batch : {size_t{7}, kBatchRows}) {
       outer_batch_ = batch;
       for (JoinType type : kTypes) {
         for (bool smaller : {false, true}) {
-          SCOPED_TRACE(fmt::format("type {} smaller {} outer {} inner {}", static_cast<int>(type), smaller,
-                                   outer_count, inner_count));
+          SCOPED_TRACE(fmt::format("type {} smaller {} outer {} inner {}", static_cast<int>(type),
+                                   smaller, outer_count, inner_count));
           Rows expected = Model(type, outer, inner, true, smaller);
           EXPECT_EQ(Text(Hash(type, outer, inner, smaller)), Text(expected));
           EXPECT_EQ(Text(Nest(type, outer, inner, true, smaller)), Text(expected));
@@ -151,7 +160,7 @@ TEST_F(JoinTest, BatchBoundariesAndDuplicates) {
     for (JoinType type : kTypes) {
       Rows expected;
       size_t inner_keys = (count + 2) / 3;
-      size_t matched = type == JoinType::kSemi ? inner_keys
+      size_t matched = type == JoinType::kSemi   ? inner_keys
                        : type == JoinType::kAnti ? count - inner_keys
                        : type == JoinType::kLeft || type == JoinType::kFull
                            ? count + count - inner_keys
@@ -194,7 +203,8 @@ TEST_F(JoinTest, NotInKnowsNulls) {
   Rows outer = {{"1", "0", "a"}, {"2", "0", "b"}, {kNull, "0", "c"}};
   EXPECT_EQ(Hash(JoinType::kAnti, outer, {}, false, true), Sorted(outer));
   EXPECT_EQ(Hash(JoinType::kAnti, outer, {{"1", "0", "x"}}, false, true), (Rows{{"2", "0", "b"}}));
-  EXPECT_EQ(Hash(JoinType::kAnti, outer, {{"1", "0", "x"}, {kNull, "0", "x"}}, false, true), Rows{});
+  EXPECT_EQ(Hash(JoinType::kAnti, outer, {{"1", "0", "x"}, {kNull, "0", "x"}}, false, true),
+            Rows{});
   EXPECT_EQ(Hash(JoinType::kAnti, outer, {{"1", "0", "x"}}, false, false),
             Sorted(Rows{{"2", "0", "b"}, {kNull, "0", "c"}}));
 }

@@ -6,12 +6,29 @@ namespace sluice {
 
 bool EqualMeansSameBytes(Oid type) {
   switch (type) {
-    case kBoolOid: case kInt2Oid: case kInt4Oid: case kInt8Oid: case kOidOid: case kRegclassOid:
-    case kRegtypeOid: case kRegprocOid: case kXidOid: case kCidOid: case kDateOid: case kTimeOid:
-    case kTimestampOid: case kTimestamptzOid: case kUuidOid: case kTextOid: case kVarcharOid:
-    case kNameOid: case kCharOid: case kByteaOid:
+    case kBoolOid:
+    case kInt2Oid:
+    case kInt4Oid:
+    case kInt8Oid:
+    case kOidOid:
+    case kRegclassOid:
+    case kRegtypeOid:
+    case kRegprocOid:
+    case kXidOid:
+    case kCidOid:
+    case kDateOid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
+    case kUuidOid:
+    case kTextOid:
+    case kVarcharOid:
+    case kNameOid:
+    case kCharOid:
+    case kByteaOid:
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -29,7 +46,8 @@ KeyEquality::KeyEquality(const RowLayout* layout, size_t key_count) : layout_(la
   }
 }
 
-bool KeyEquality::EqualSlow(const char* stored, size_t column, const Column& keys, size_t row) const {
+bool KeyEquality::EqualSlow(const char* stored, size_t column, const Column& keys,
+                            size_t row) const {
   return NotDistinct(layout_->View(stored, column), 0, keys, row);
 }
 

@@ -1,7 +1,7 @@
 #include "executor/limit.h"
 
-#include "executor/child.h"
 #include "common/error.h"
+#include "executor/child.h"
 #include "executor/column_buffer.h"
 #include "executor/expression.h"
 #include "types/compare.h"
@@ -42,10 +42,11 @@ void Limit::NextBatch(Batch* batch) {
       done_ = true;
       return;
     }
-    size_t first = static_cast<size_t>(std::min<int64_t>(to_skip_, static_cast<int64_t>(input.rows)));
+    size_t first =
+        static_cast<size_t>(std::min<int64_t>(to_skip_, static_cast<int64_t>(input.rows)));
     to_skip_ -= static_cast<int64_t>(first);
-    size_t rows = static_cast<size_t>(
-        std::min<int64_t>(to_give_, static_cast<int64_t>(input.rows - first)));
+    size_t rows =
+        static_cast<size_t>(std::min<int64_t>(to_give_, static_cast<int64_t>(input.rows - first)));
     to_give_ -= static_cast<int64_t>(rows);
     if (to_give_ == 0) {
       if (rows > 0 && limit_plan_.with_ties) SaveKeys(input, first + rows - 1);

@@ -1,4 +1,5 @@
-// Limit: LIMIT, OFFSET and FETCH FIRST … WITH TIES. Stops asking its child as soon as it has its rows.
+// Limit: LIMIT, OFFSET and FETCH FIRST … WITH TIES. Stops asking its child as soon as it has its
+// rows.
 #pragma once
 
 #include "common/arena.h"
@@ -23,8 +24,8 @@ class Limit : public Node {
   std::unique_ptr<Node> child_;
   bool started_ = false;
   int64_t to_skip_ = 0;
-  int64_t to_give_ = 0;   // of an unlimited one: as many as there can be
-  bool ties_ = false;     // the limit is reached; rows equal to `last_keys_` still belong to it
+  int64_t to_give_ = 0;  // of an unlimited one: as many as there can be
+  bool ties_ = false;    // the limit is reached; rows equal to `last_keys_` still belong to it
   bool done_ = false;
   std::vector<Column> last_keys_;
   std::vector<Column> columns_;

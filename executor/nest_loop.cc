@@ -19,13 +19,16 @@ uint32_t* AllRows() {
 
 NestLoop::NestLoop(const NestLoopPlan& plan, ExecutionState& state, std::unique_ptr<Node> outer,
                    std::unique_ptr<Node> inner)
-    : Node(plan, state), nest_plan_(plan), outer_(GivenOrMade(std::move(outer), plan, 0, state)),
+    : Node(plan, state),
+      nest_plan_(plan),
+      outer_(GivenOrMade(std::move(outer), plan, 0, state)),
       inner_(GivenOrMade(std::move(inner), plan, 1, state)),
       condition_(plan.condition == nullptr ? nullptr
                                            : CompiledExpression::Compile(*plan.condition, state)),
       outer_columns_(plan.children[0]->output.size()),
       inner_columns_(plan.children[1]->output.size()),
-      store_(plan.children[1]->output, state.context->work_mem_bytes, state.context->temp_directory),
+      store_(plan.children[1]->output, state.context->work_mem_bytes,
+             state.context->temp_directory),
       output_(plan.output) {}
 
 void NestLoop::NextBatch(Batch* batch) {
@@ -39,7 +42,9 @@ void NestLoop::NextBatch(Batch* batch) {
         ReadInner();
         phase_ = Phase::kOuter;
         break;
-      case Phase::kOuter: StartOuter(); break;
+      case Phase::kOuter:
+        StartOuter();
+        break;
       case Phase::kChunk:
         // Values of a chunk read from a file die with the next one.
         if (store_.spilled_bytes() > 0 && Show(batch)) return;
@@ -59,7 +64,8 @@ void NestLoop::NextBatch(Batch* batch) {
         EmitUnmatchedInner();
         if (Show(batch)) return;
         break;
-      case Phase::kDone: return;
+      case Phase::kDone:
+        return;
     }
   }
 }
@@ -101,8 +107,8 @@ void NestLoop::StartChunk() {
   phase_ = chunk_.rows > 0 ? Phase::kPairs : Phase::kUnmatchedOuter;
 }
 
-// The shorter side is gone through row by row. False: the pairs do not fit behind those gathered so far;
-// nothing was done.
+// The shorter side is gone through row by row. False: the pairs do not fit behind those gathered so
+// far; nothing was done.
 bool NestLoop::JoinOne() {
   bool outer_constant = outer_batch_.rows <= chunk_.rows;
   if (pair_at_ == (outer_constant ? outer_batch_.rows : chunk_.rows)) {
@@ -172,7 +178,8 @@ void NestLoop::EmitUnmatchedInner() {
   output_rows_ += count;
 }
 
-void NestLoop::AppendSide(const Batch& from, const uint32_t* rows, size_t count, size_t first_column) {
+void NestLoop::AppendSide(const Batch& from, const uint32_t* rows, size_t count,
+                          size_t first_column) {
   for (size_t c = 0; c < from.columns.size(); c++) {
     AppendRows(from.columns[c], rows, count, output_rows_, &output_[first_column + c]);
   }

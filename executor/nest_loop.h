@@ -1,5 +1,6 @@
-// NestLoop: joins without an equality to hash on. The inner side is kept (in memory, or past work_mem in a
-// file that is read once per outer batch); each step joins one row with a whole batch of the other side.
+// NestLoop: joins without an equality to hash on. The inner side is kept (in memory, or past
+// work_mem in a file that is read once per outer batch); each step joins one row with a whole batch
+// of the other side.
 #pragma once
 
 #include "common/arena.h"

@@ -1,5 +1,5 @@
-// Group keys of few bytes packed into 16: comparing and hashing them costs a few instructions, whatever
-// the columns are. Only for types whose equality is that of their bytes.
+// Group keys of few bytes packed into 16: comparing and hashing them costs a few instructions,
+// whatever the columns are. Only for types whose equality is that of their bytes.
 #pragma once
 
 #include <span>
@@ -25,13 +25,15 @@ inline uint64_t HashPackedKey(const PackedKey& key) {
 //   then the fixed-width columns, none across the middle; then the string's bytes
 class KeyPacker {
  public:
-  // Whether keys of these types can be packed at all (strings: as long as each one is short enough).
+  // Whether keys of these types can be packed at all (strings: as long as each one is short
+  // enough).
   static bool CanPack(std::span<const Oid> types);
   explicit KeyPacker(std::span<const Oid> types);
 
-  // keys[i] for each row; rows with too long a string are marked in `too_long` (one byte a row, kBatchRows of
-  // them) and counted in the result.
-  size_t Pack(std::span<const Column> columns, size_t rows, PackedKey* keys, uint8_t* too_long) const;
+  // keys[i] for each row; rows with too long a string are marked in `too_long` (one byte a row,
+  // kBatchRows of them) and counted in the result.
+  size_t Pack(std::span<const Column> columns, size_t rows, PackedKey* keys,
+              uint8_t* too_long) const;
 
  private:
   struct Place {
@@ -43,7 +45,7 @@ class KeyPacker {
                     uint8_t* too_long) const;
 
   std::vector<Place> places_;
-  size_t string_at_ = 0;   // byte where a string starts
+  size_t string_at_ = 0;  // byte where a string starts
 };
 
 }  // namespace sluice

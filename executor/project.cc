@@ -5,7 +5,8 @@
 namespace sluice {
 
 Project::Project(const ProjectPlan& plan, ExecutionState& state, std::unique_ptr<Node> child)
-    : Node(plan, state), child_(GivenOrMade(std::move(child), plan, 0, state)),
+    : Node(plan, state),
+      child_(GivenOrMade(std::move(child), plan, 0, state)),
       columns_(plan.expressions.size()) {
   for (const Expr* expr : plan.expressions) {
     expressions_.push_back(CompiledExpression::Compile(*expr, state));
@@ -24,6 +25,8 @@ void Project::NextBatch(Batch* batch) {
   batch->columns = columns_;
 }
 
-void Project::Rescan() { child_->Rescan(); }
+void Project::Rescan() {
+  child_->Rescan();
+}
 
 }  // namespace sluice

@@ -9,7 +9,9 @@
 namespace sluice {
 namespace {
 
-uint64_t FlipSign(int64_t value) { return static_cast<uint64_t>(value) ^ (uint64_t{1} << 63); }
+uint64_t FlipSign(int64_t value) {
+  return static_cast<uint64_t>(value) ^ (uint64_t{1} << 63);
+}
 
 // NaN last, -0 like 0.
 uint64_t OrderedBits(double value) {
@@ -51,8 +53,12 @@ uint64_t NumericPrefix(std::string_view wire) {
 
 bool HasExactPrefix(Oid type) {
   switch (PhysicalOf(type)) {
-    case Physical::kInterval: case Physical::kUuid: case Physical::kBytes: return false;
-    default: return true;
+    case Physical::kInterval:
+    case Physical::kUuid:
+    case Physical::kBytes:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -96,23 +102,39 @@ uint64_t RowComparator::Prefix(const Column& column, size_t row) const {
   if (column.IsNull(row)) return key.sort.nulls_first ? 0 : ~uint64_t{0};
   uint64_t prefix = 0;
   switch (key.view_a.physical) {
-    case Physical::kBool: prefix = column.At<uint8_t>(row); break;
-    case Physical::kInt2: prefix = FlipSign(column.At<int16_t>(row)); break;
-    case Physical::kInt4: prefix = FlipSign(column.At<int32_t>(row)); break;
-    case Physical::kInt8: prefix = FlipSign(column.At<int64_t>(row)); break;
-    case Physical::kUint4: prefix = column.At<uint32_t>(row); break;
-    case Physical::kFloat4: prefix = OrderedBits(column.At<float>(row)); break;
-    case Physical::kFloat8: prefix = OrderedBits(column.At<double>(row)); break;
-    case Physical::kUuid: prefix = LoadBig<uint64_t>(&column.At<Uuid>(row)); break;
-    case Physical::kInterval: break;
+    case Physical::kBool:
+      prefix = column.At<uint8_t>(row);
+      break;
+    case Physical::kInt2:
+      prefix = FlipSign(column.At<int16_t>(row));
+      break;
+    case Physical::kInt4:
+      prefix = FlipSign(column.At<int32_t>(row));
+      break;
+    case Physical::kInt8:
+      prefix = FlipSign(column.At<int64_t>(row));
+      break;
+    case Physical::kUint4:
+      prefix = column.At<uint32_t>(row);
+      break;
+    case Physical::kFloat4:
+      prefix = OrderedBits(column.At<float>(row));
+      break;
+    case Physical::kFloat8:
+      prefix = OrderedBits(column.At<double>(row));
+      break;
+    case Physical::kUuid:
+      prefix = LoadBig<uint64_t>(&column.At<Uuid>(row));
+      break;
+    case Physical::kInterval:
+      break;
     case Physical::kBytes: {
       std::string_view value = column.At<std::string_view>(row);
       Oid type = layout_->type(key.sort.column);
       if (type == kNumericOid) {
         prefix = NumericPrefix(value);
-      } else if (type == kByteaOid ||
-                 ((type == kTextOid || type == kVarcharOid) &&
-                  (key.collation == nullptr || key.collation->is_c()))) {
+      } else if (type == kByteaOid || ((type == kTextOid || type == kVarcharOid) &&
+                                       (key.collation == nullptr || key.collation->is_c()))) {
         prefix = FirstBytes(value);
       }
       break;

@@ -20,8 +20,9 @@ class RowComparator {
 
   // <0, 0, >0: the place of row a against row b. `from`: the first key to look at.
   int Compare(const char* a, const char* b, size_t from = 0);
-  // The first key's value at `row` of `column` (a batch's column, or the view of a stored row), as a number: where
-  // two numbers differ, the rows compare like them; where they are equal, Compare decides.
+  // The first key's value at `row` of `column` (a batch's column, or the view of a stored row), as
+  // a number: where two numbers differ, the rows compare like them; where they are equal, Compare
+  // decides.
   uint64_t Prefix(const Column& column, size_t row) const;
   uint64_t Prefix(const char* row) const { return Prefix(layout_->View(row, first_column()), 0); }
   size_t first_column() const { return keys_[0].sort.column; }

@@ -2,7 +2,8 @@
 
 namespace sluice {
 
-RowLayout::RowLayout(std::span<const Oid> types, size_t header_bytes) : header_bytes_(header_bytes) {
+RowLayout::RowLayout(std::span<const Oid> types, size_t header_bytes)
+    : header_bytes_(header_bytes) {
   size_t offset = (header_bytes + types.size() + 7) & ~size_t{7};
   for (Oid type : types) {
     Physical physical = PhysicalOf(type);
@@ -10,14 +11,15 @@ RowLayout::RowLayout(std::span<const Oid> types, size_t header_bytes) : header_b
     size_t alignment = std::min<size_t>(width, 8);
     offset = (offset + alignment - 1) & ~(alignment - 1);
     if (physical == Physical::kBytes) bytes_columns_.push_back(columns_.size());
-    columns_.push_back({type, physical, static_cast<uint32_t>(width), static_cast<uint32_t>(offset)});
+    columns_.push_back(
+        {type, physical, static_cast<uint32_t>(width), static_cast<uint32_t>(offset)});
     offset += width;
   }
   fixed_bytes_ = (offset + 7) & ~size_t{7};
 }
 
-void RowLayout::Store(std::span<const Column> columns, const uint32_t* rows, size_t count, Arena* arena,
-                      char** out) const {
+void RowLayout::Store(std::span<const Column> columns, const uint32_t* rows, size_t count,
+                      Arena* arena, char** out) const {
   SLUICE_ASSERT(columns.size() >= columns_.size());
   auto row_at = [rows](size_t i) { return rows == nullptr ? i : size_t{rows[i]}; };
   for (size_t i = 0; i < count; i++) {
@@ -71,7 +73,8 @@ void RowLayout::Load(const char* const* rows, size_t count, size_t column, Colum
   for (size_t i = 0; i < count; i++) nulls |= rows[i] == nullptr || rows[i][null_offset] != 0;
   if (nulls) {
     uint8_t* null_map = to->Nulls();
-    for (size_t i = 0; i < count; i++) null_map[i] = rows[i] == nullptr || rows[i][null_offset] != 0;
+    for (size_t i = 0; i < count; i++)
+      null_map[i] = rows[i] == nullptr || rows[i][null_offset] != 0;
   }
   WithWidth(place.width_bytes, [&](auto tag) {
     using T = decltype(tag);

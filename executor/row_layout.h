@@ -1,9 +1,12 @@
-// Rows as contiguous bytes, for what outlives a batch: group keys, sorted rows, hash table rows, spill files.
+// Rows as contiguous bytes, for what outlives a batch: group keys, sorted rows, hash table rows,
+// spill files.
 //
-//   [header, for the user of the rows][null byte a column][fixed slots, 8-aligned][bytes of kBytes values]
+//   [header, for the user of the rows][null byte a column][fixed slots, 8-aligned][bytes of kBytes
+//   values]
 //
-// A kBytes slot holds a string_view into the end of its own row. The whole row is one piece of memory, so
-// that it can be written to a file as it is; Relocate() repairs the views after reading it back.
+// A kBytes slot holds a string_view into the end of its own row. The whole row is one piece of
+// memory, so that it can be written to a file as it is; Relocate() repairs the views after reading
+// it back.
 #pragma once
 
 #include <span>
@@ -23,8 +26,8 @@ class RowLayout {
   size_t header_bytes() const { return header_bytes_; }
   Oid type(size_t column) const { return columns_[column].type; }
 
-  // Copies rows (rows null: 0..count) of `columns` into `arena`; out[i] is row i's place. The header is left
-  // uninitialised.
+  // Copies rows (rows null: 0..count) of `columns` into `arena`; out[i] is row i's place. The
+  // header is left uninitialised.
   void Store(std::span<const Column> columns, const uint32_t* rows, size_t count, Arena* arena,
              char** out) const;
 

@@ -9,9 +9,14 @@ namespace sluice {
 
 SetOp::SetOp(const SetOpPlan& plan, ExecutionState& state, std::unique_ptr<Node> left,
              std::unique_ptr<Node> right)
-    : Node(plan, state), set_op_plan_(plan), left_(GivenOrMade(std::move(left), plan, 0, state)),
-      right_(GivenOrMade(std::move(right), plan, 1, state)), layout_(ColumnTypes(plan.output), 0),
-      table_(ColumnTypes(plan.output)), rows_(plan.output), output_(plan.output) {
+    : Node(plan, state),
+      set_op_plan_(plan),
+      left_(GivenOrMade(std::move(left), plan, 0, state)),
+      right_(GivenOrMade(std::move(right), plan, 1, state)),
+      layout_(ColumnTypes(plan.output), 0),
+      table_(ColumnTypes(plan.output)),
+      rows_(plan.output),
+      output_(plan.output) {
   SLUICE_ASSERT(plan.op != SetOpKind::kUnion);
   for (const OutputColumn& column : plan.output) {
     if (!CanHash(column.type)) {

@@ -1,5 +1,6 @@
-// SetOp: INTERSECT and EXCEPT, with and without ALL, by counting equal rows of both sides in a hash table.
-// Past work_mem both sides' rows that the table does not know are spilled and done partition by partition.
+// SetOp: INTERSECT and EXCEPT, with and without ALL, by counting equal rows of both sides in a hash
+// table. Past work_mem both sides' rows that the table does not know are spilled and done partition
+// by partition.
 #pragma once
 
 #include "executor/column_buffer.h"

@@ -17,7 +17,8 @@ std::vector<RowSortKey> KeysOf(const SortPlan& plan) {
   std::vector<RowSortKey> keys;
   for (const SortKey& key : plan.keys) {
     SLUICE_ASSERT(key.target >= 0);
-    keys.push_back({static_cast<size_t>(key.target), key.descending, key.nulls_first, key.collation});
+    keys.push_back(
+        {static_cast<size_t>(key.target), key.descending, key.nulls_first, key.collation});
   }
   return keys;
 }
@@ -84,15 +85,20 @@ class Sort::Merge {
 };
 
 Sort::Sort(const SortPlan& plan, ExecutionState& state, std::unique_ptr<Node> child)
-    : Node(plan, state), sort_plan_(plan), child_(GivenOrMade(std::move(child), plan, 0, state)),
-      layout_(ColumnTypes(plan.output), 0), comparator_(&layout_, KeysOf(plan)),
-      arena_(std::make_unique<Arena>(HeapBlocks(), kArenaBlockBytes)), output_(plan.output) {}
+    : Node(plan, state),
+      sort_plan_(plan),
+      child_(GivenOrMade(std::move(child), plan, 0, state)),
+      layout_(ColumnTypes(plan.output), 0),
+      comparator_(&layout_, KeysOf(plan)),
+      arena_(std::make_unique<Arena>(HeapBlocks(), kArenaBlockBytes)),
+      output_(plan.output) {}
 
 Sort::~Sort() = default;
 
 bool Sort::Less(const Entry& a, const Entry& b) {
   if (a.prefix != b.prefix) return a.prefix < b.prefix;
-  return comparator_.Compare(a.row, b.row, comparator_.prefix_is_exact() && !null_seen_ ? 1 : 0) < 0;
+  return comparator_.Compare(a.row, b.row, comparator_.prefix_is_exact() && !null_seen_ ? 1 : 0) <
+         0;
 }
 
 size_t Sort::memory_bytes() const {
@@ -105,7 +111,8 @@ void Sort::ReadInput() {
     Arena arena;
     Column bound = EvaluateConstant(*sort_plan_.bound, state_, &arena);
     // A negative LIMIT or OFFSET is the Limit node's to report.
-    if (!bound.IsNull(0)) bound_ = static_cast<uint64_t>(std::max<int64_t>(0, bound.At<int64_t>(0)));
+    if (!bound.IsNull(0))
+      bound_ = static_cast<uint64_t>(std::max<int64_t>(0, bound.At<int64_t>(0)));
   }
   Batch input;
   for (;;) {
@@ -123,8 +130,9 @@ void Sort::ReadInput() {
     return;
   }
   WriteRun();
-  size_t runs_max = std::clamp(static_cast<size_t>(state_.context->work_mem_bytes) / kMergeBufferBytes,
-                               kMergeRunsMin, kMergeRunsMax);
+  size_t runs_max =
+      std::clamp(static_cast<size_t>(state_.context->work_mem_bytes) / kMergeBufferBytes,
+                 kMergeRunsMin, kMergeRunsMax);
   MergeDownTo(runs_max);
   merge_ = std::make_unique<Merge>(std::move(runs_), &comparator_);
   runs_.clear();

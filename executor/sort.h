@@ -1,5 +1,5 @@
-// Sort: in memory; past work_mem by sorted runs in temporary files, merged at the end. With a bound (ORDER BY
-// … LIMIT) it keeps only the rows that can still be among the first.
+// Sort: in memory; past work_mem by sorted runs in temporary files, merged at the end. With a bound
+// (ORDER BY … LIMIT) it keeps only the rows that can still be among the first.
 #pragma once
 
 #include "common/arena.h"

@@ -1,7 +1,6 @@
 #include "executor/sort.h"
 
 #include <gtest/gtest.h>
-
 #include <map>
 
 #include "executor/distinct.h"
@@ -57,10 +56,27 @@ TEST_F(SortTest, ExtremeValuesAndNullsDoNotMix) {
 }
 
 TEST_F(SortTest, NumericsOfEveryMagnitude) {
-  Rows sorted = {{"-Infinity"}, {"-100000000"}, {"-10000.5"}, {"-10000"}, {"-9999.99"}, {"-1"},
-                 {"-0.00001"}, {"0"}, {"0.000000012"}, {"0.00001"}, {"0.5"}, {"1"}, {"1.0001"},
-                 {"9999"}, {"10000"}, {"123456789012.34"}, {"123456789012.35"}, {"1e50"}, {"Infinity"},
-                 {"NaN"}, {kNull}};
+  Rows sorted = {{"-Infinity"},
+                 {"-100000000"},
+                 {"-10000.5"},
+                 {"-10000"},
+                 {"-9999.99"},
+                 {"-1"},
+                 {"-0.00001"},
+                 {"0"},
+                 {"0.000000012"},
+                 {"0.00001"},
+                 {"0.5"},
+                 {"1"},
+                 {"1.0001"},
+                 {"9999"},
+                 {"10000"},
+                 {"123456789012.34"},
+                 {"123456789012.35"},
+                 {"1e50"},
+                 {"Infinity"},
+                 {"NaN"},
+                 {kNull}};
   sorted[17][0] = "1" + std::string(50, '0');
   Rows rows = sorted;
   std::mt19937 engine(7);
@@ -82,7 +98,8 @@ TEST_F(SortTest, RandomRowsWithAndWithoutSpillAndBound) {
   uint64_t seed = testing::RandomSeed();
   SCOPED_TRACE("SLUICE_TEST_SEED=" + std::to_string(seed));
   testing::Random random(seed);
-  for (size_t count : {size_t{0}, size_t{1}, kBatchRows - 1, kBatchRows, kBatchRows + 1, size_t{30000}}) {
+  for (size_t count :
+       {size_t{0}, size_t{1}, kBatchRows - 1, kBatchRows, kBatchRows + 1, size_t{30000}}) {
     Rows rows;
     for (size_t i = 0; i < count; i++) {
       Row row = {kNull, fmt::format("{:06}", i)};
@@ -102,7 +119,8 @@ TEST_F(SortTest, RandomRowsWithAndWithoutSpillAndBound) {
       EXPECT_TRUE(Sort({kTextOid, kTextOid}, rows, {Key(0, true, true), Key(1)}) == expected);
       EXPECT_EQ(spilled_ > 0, count > 1000 && work_mem < 1 << 20);
       for (size_t bound : {size_t{0}, size_t{1}, size_t{100}, size_t{3000}}) {
-        Rows first(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(std::min(bound, count)));
+        Rows first(expected.begin(),
+                   expected.begin() + static_cast<ptrdiff_t>(std::min(bound, count)));
         EXPECT_TRUE(Sort({kTextOid, kTextOid}, rows, {Key(0, true, true), Key(1)},
                          std::to_string(bound)) == first);
       }
@@ -112,8 +130,8 @@ TEST_F(SortTest, RandomRowsWithAndWithoutSpillAndBound) {
 
 class DistinctTest : public SortTest {
  protected:
-  Rows Distinct(const std::vector<Oid>& types, const Rows& rows, std::vector<int> columns, bool sorted,
-                size_t batch_rows = kBatchRows) {
+  Rows Distinct(const std::vector<Oid>& types, const Rows& rows, std::vector<int> columns,
+                bool sorted, size_t batch_rows = kBatchRows) {
     auto* plan = h.NewPlan<DistinctPlan>(PlanKind::kDistinct, types, {h.SourcePlan(types)});
     plan->columns = h.arena.CopyArray(columns);
     plan->sorted_input = sorted;
@@ -124,8 +142,10 @@ class DistinctTest : public SortTest {
     EXPECT_TRUE(Sorted(h.Run(node)) == Sorted(result));
     return result;
   }
-  Rows SetOp(SetOpKind op, bool all, const std::vector<Oid>& types, const Rows& left, const Rows& right) {
-    auto* plan = h.NewPlan<SetOpPlan>(PlanKind::kSetOp, types, {h.SourcePlan(types), h.SourcePlan(types)});
+  Rows SetOp(SetOpKind op, bool all, const std::vector<Oid>& types, const Rows& left,
+             const Rows& right) {
+    auto* plan =
+        h.NewPlan<SetOpPlan>(PlanKind::kSetOp, types, {h.SourcePlan(types), h.SourcePlan(types)});
     plan->op = op;
     plan->all = all;
     sluice::SetOp node(*plan, h.state, h.Source(types, left), h.Source(types, right));
@@ -142,7 +162,8 @@ TEST_F(DistinctTest, EachRowOnceNullsAlike) {
 }
 
 TEST_F(DistinctTest, DistinctOnTakesTheFirstRowOfEachRunAcrossBatches) {
-  Rows rows = {{"1", "a"}, {"1", "b"}, {"2", "c"}, {"2", "d"}, {kNull, "e"}, {kNull, "f"}, {"2", "g"}};
+  Rows rows = {{"1", "a"},   {"1", "b"},   {"2", "c"}, {"2", "d"},
+               {kNull, "e"}, {kNull, "f"}, {"2", "g"}};
   for (size_t batch : {1, 2, 3, 100}) {
     EXPECT_EQ(Distinct({kInt4Oid, kTextOid}, rows, {0}, true, batch),
               (Rows{{"1", "a"}, {"2", "c"}, {kNull, "e"}, {"2", "g"}}));
@@ -161,7 +182,8 @@ TEST_F(DistinctTest, RandomRowsAgainstAModel) {
       for (int i = 0; i < 30000; i++) {
         auto value = [&]() -> Row {
           int number = random.Below(different);
-          return {std::to_string(number), number % 3 ? Row::value_type("a text of some length") : kNull};
+          return {std::to_string(number),
+                  number % 3 ? Row::value_type("a text of some length") : kNull};
         };
         left.push_back(value());
         counts[left.back()].first++;

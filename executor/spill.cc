@@ -1,9 +1,8 @@
 #include "executor/spill.h"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "common/error.h"
 
@@ -43,8 +42,8 @@ SpillFile::SpillFile(const RowLayout* layout, std::string_view temp_directory)
 SpillFile::SpillFile(const RowLayout* layout, std::string path, bool published)
     : layout_(layout), directory_or_path_(std::move(path)), published_(published) {}
 
-std::unique_ptr<SpillFile> SpillFile::OpenPublished(const RowLayout* layout, const std::string& path,
-                                                    uint64_t row_count) {
+std::unique_ptr<SpillFile> SpillFile::OpenPublished(const RowLayout* layout,
+                                                    const std::string& path, uint64_t row_count) {
   auto file = std::make_unique<SpillFile>(layout, path, true);
   file->fd_.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file->fd_.valid()) ThrowIo("open", errno);
@@ -68,7 +67,8 @@ void SpillFile::Append(const char* row, uint64_t tag) {
 
 void SpillFile::Flush() {
   if (buffer_.empty()) return;
-  if (!fd_.valid()) fd_ = published_ ? CreateNamed(directory_or_path_) : OpenTemporary(directory_or_path_);
+  if (!fd_.valid())
+    fd_ = published_ ? CreateNamed(directory_or_path_) : OpenTemporary(directory_or_path_);
   size_t written = 0;
   while (written < buffer_.size()) {
     ssize_t n = ::pwrite(fd_.get(), buffer_.data() + written, buffer_.size() - written,
@@ -148,7 +148,8 @@ size_t SpillFile::Read(size_t rows_max, char** rows, uint64_t* tags) {
   return count;
 }
 
-SpillPartitions::SpillPartitions(const RowLayout* layout, std::string_view temp_directory, int level)
+SpillPartitions::SpillPartitions(const RowLayout* layout, std::string_view temp_directory,
+                                 int level)
     : layout_(layout), level_(level) {
   for (size_t i = 0; i < kPartitions; i++) {
     files_.push_back(std::make_unique<SpillFile>(layout, temp_directory));

@@ -1,7 +1,8 @@
 // What does not fit into work_mem: rows written to temporary files and read back in order.
 //
-// A file has no name from the start (O_TMPFILE, or unlinked at once), so nothing is left behind by a process
-// that is killed. Only files that other processes will read have one, until they are opened there. Errors: 53100 where the disk is full, 58030 for the rest.
+// A file has no name from the start (O_TMPFILE, or unlinked at once), so nothing is left behind by
+// a process that is killed. Only files that other processes will read have one, until they are
+// opened there. Errors: 53100 where the disk is full, 58030 for the rest.
 #pragma once
 
 #include <memory>
@@ -31,7 +32,8 @@ class SpillFile {
 
   // Writes out what is buffered, so that a file that waits for its turn holds no memory.
   void Seal();
-  // All rows are in the file, for others to read; no file if there are no rows. Nothing may be appended.
+  // All rows are in the file, for others to read; no file if there are no rows. Nothing may be
+  // appended.
   void Publish();
   // From the first row on. After it nothing may be appended.
   void StartReading();
@@ -53,13 +55,14 @@ class SpillFile {
   UniqueFd fd_;
   uint64_t row_count_ = 0, bytes_ = 0, rows_read_ = 0;
   uint64_t file_at_ = 0;
-  std::vector<char> buffer_;  // writing: not yet in the file; reading: [read_at_, buffer_end_) not yet given
+  std::vector<char>
+      buffer_;  // writing: not yet in the file; reading: [read_at_, buffer_end_) not yet given
   size_t read_at_ = 0, buffer_end_ = 0;
   bool reading_ = false;
 };
 
-// Rows divided by bits of their tag (its upper half; 4 bits a level), for hash nodes that process their
-// partitions one by one.
+// Rows divided by bits of their tag (its upper half; 4 bits a level), for hash nodes that process
+// their partitions one by one.
 class SpillPartitions {
  public:
   static constexpr int kBitsALevel = 4;
@@ -78,7 +81,8 @@ class SpillPartitions {
   }
   void Append(const char* row, uint64_t tag) { files_[PartitionOf(tag, level_)]->Append(row, tag); }
   // Rows of a batch: `layout` copies them first.
-  void Append(std::span<const Column> columns, const uint32_t* rows, size_t count, const uint64_t* tags);
+  void Append(std::span<const Column> columns, const uint32_t* rows, size_t count,
+              const uint64_t* tags);
 
   int level() const { return level_; }
   uint64_t bytes() const;

@@ -1,5 +1,5 @@
-// For tests of nodes: tables written as text, a node that gives their rows in batches of any size, and the
-// rows of a node as text again.
+// For tests of nodes: tables written as text, a node that gives their rows in batches of any size,
+// and the rows of a node as text again.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,8 @@ class Harness {
   const Expr* Input(int column, Oid type);
   const Expr* Inner(int column, Oid type);
   const Expr* Constant(Oid type, std::optional<std::string> text);
-  const Expr* Call(Oid function, Oid type, std::vector<const Expr*> args, Oid collation = kInvalidOid);
+  const Expr* Call(Oid function, Oid type, std::vector<const Expr*> args,
+                   Oid collation = kInvalidOid);
   Expr* Make(ExprKind kind, Oid type, std::vector<const Expr*> args);
   std::span<const Expr* const> List(std::vector<const Expr*> exprs);
   std::span<const SortKey> Keys(std::vector<SortKey> keys);
@@ -41,7 +42,8 @@ class Harness {
   // A plan that only says what a source's columns are.
   const Plan* SourcePlan(const std::vector<Oid>& types);
   template <typename PlanType>
-  PlanType* NewPlan(PlanKind kind, const std::vector<Oid>& output, std::vector<const Plan*> children) {
+  PlanType* NewPlan(PlanKind kind, const std::vector<Oid>& output,
+                    std::vector<const Plan*> children) {
     PlanType* plan = arena.New<PlanType>();
     plan->kind = kind;
     plan->id = static_cast<int32_t>(statistics.size());
@@ -50,8 +52,8 @@ class Harness {
     plan->children = arena.CopyArray(children);
     return plan;
   }
-  // Gives `rows` in batches of `batch_rows`. A batch's memory is freed as soon as the next is asked for, so that
-  // a node that keeps views of it fails under ASan.
+  // Gives `rows` in batches of `batch_rows`. A batch's memory is freed as soon as the next is asked
+  // for, so that a node that keeps views of it fails under ASan.
   std::unique_ptr<Node> Source(const std::vector<Oid>& types, const Rows& rows,
                                size_t batch_rows = kBatchRows);
 

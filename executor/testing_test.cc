@@ -106,7 +106,9 @@ std::span<const Expr* const> Harness::List(std::vector<const Expr*> exprs) {
   return arena.CopyArray(exprs);
 }
 
-std::span<const SortKey> Harness::Keys(std::vector<SortKey> keys) { return arena.CopyArray(keys); }
+std::span<const SortKey> Harness::Keys(std::vector<SortKey> keys) {
+  return arena.CopyArray(keys);
+}
 
 const Plan* Harness::SourcePlan(const std::vector<Oid>& types) {
   return NewPlan<Plan>(PlanKind::kResult, types, {});

@@ -1,6 +1,6 @@
-#include "executor/hash_join_shared.h"
+#include "shm/shared_build.h"
 
-#include "executor/node.h"
+#include "common/assert.h"
 #include "shm/latch.h"
 #include "shm/shared_memory.h"
 #include "shm/wait_event.h"
@@ -23,18 +23,16 @@ class SpinGuard {
 
 }  // namespace
 
-void* PrepareHashJoinShared(const HashJoinPlan& plan, ExecutionState& state) {
-  if (!plan.shared_build) return nullptr;
-  Arena& arena = *state.context->shared_arena;
-  auto* shared = new (arena.Allocate(sizeof(HashJoinShared), 64)) HashJoinShared{};
-  shared->participants_max = state.participants_max;
-  size_t bytes = sizeof(std::atomic<ProcNumber>) * state.participants_max;
-  shared->processes = static_cast<std::atomic<ProcNumber>*>(arena.Allocate(bytes, 64));
-  for (uint32_t i = 0; i < state.participants_max; i++) {
+SharedBuildState* MakeSharedBuildState(uint32_t participants_max, Arena* arena) {
+  auto* shared = new (arena->Allocate(sizeof(SharedBuildState), 64)) SharedBuildState{};
+  shared->participants_max = participants_max;
+  size_t bytes = sizeof(std::atomic<ProcNumber>) * participants_max;
+  shared->processes = static_cast<std::atomic<ProcNumber>*>(arena->Allocate(bytes, 64));
+  for (uint32_t i = 0; i < participants_max; i++) {
     new (&shared->processes[i]) std::atomic<ProcNumber>(kNoProc);
   }
-  shared->file_rows = arena.NewRaw<HashJoinShared::FileRows>(state.participants_max);
-  std::memset(shared->file_rows, 0, sizeof(HashJoinShared::FileRows) * state.participants_max);
+  shared->file_rows = arena->NewRaw<SharedBuildState::FileRows>(participants_max);
+  std::memset(shared->file_rows, 0, sizeof(SharedBuildState::FileRows) * participants_max);
   return shared;
 }
 
@@ -47,7 +45,7 @@ void SharedBuild::WaitUntil(Condition&& condition) {
   }
 }
 
-SharedBuild::SharedBuild(HashJoinShared* shared, uint32_t participant) : shared_(shared) {
+SharedBuild::SharedBuild(SharedBuildState* shared, uint32_t participant) : shared_(shared) {
   SLUICE_ASSERT(participant < shared->participants_max);
   shared->processes[participant].store(my_proc_number, std::memory_order_seq_cst);
 }
@@ -137,14 +135,14 @@ void SharedBuild::ArrivePartitioned() {
 
 size_t SharedBuild::ClaimPartition() {
   SpinGuard guard(&shared_->lock);
-  if (shared_->next_partition == HashJoinShared::kPartitionCount) return shared_->next_partition;
+  if (shared_->next_partition == SharedBuildState::kPartitionCount) return shared_->next_partition;
   return shared_->next_partition++;
 }
 
 void SharedBuild::OpenedPartition() {
   {
     SpinGuard guard(&shared_->lock);
-    if (++shared_->opened_partitions < HashJoinShared::kPartitionCount) return;
+    if (++shared_->opened_partitions < SharedBuildState::kPartitionCount) return;
   }
   WakeAll();
 }
@@ -152,11 +150,11 @@ void SharedBuild::OpenedPartition() {
 void SharedBuild::WaitForAllOpened() {
   WaitUntil([&] {
     SpinGuard guard(&shared_->lock);
-    return shared_->opened_partitions == HashJoinShared::kPartitionCount;
+    return shared_->opened_partitions == SharedBuildState::kPartitionCount;
   });
 }
 
-HashJoinShared::Phase SharedBuild::CurrentPhase() const {
+SharedBuildState::Phase SharedBuild::CurrentPhase() const {
   return shared_->phase.load(std::memory_order_acquire);  // J1
 }
 
