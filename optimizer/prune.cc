@@ -238,15 +238,46 @@ Alternatives AlternativesOf(const Expr& key, const std::vector<const Expr*>& qua
 
 }  // namespace
 
-// Over rel 0, analysed once a statement.
+namespace {
+
+// Key expressions outlive a statement: analysing one takes as long as the rest of a point query's planning.
+// Found by all that they depend on, so that no DDL can make an entry wrong.
+struct KeyCache {
+  Arena arena;
+  std::unordered_map<std::string, std::vector<const Expr*>> keys;
+};
+constexpr size_t kCachedKeysMax = 1000;
+
+std::string CacheName(const Relation& relation) {
+  std::string name = fmt::format("{}.", relation.schema);
+  for (const std::string& sql : relation.key.expressions) name += sql + "\n";
+  for (const ColumnInfo& column : relation.columns)
+    name += fmt::format("{} {} {} {}\n", column.name, column.type, column.typmod, column.collation);
+  return name;
+}
+
+}  // namespace
+
+// Over rel 0.
 const std::vector<const Expr*>& Planner::KeyExpressions(const Relation& relation) {
-  auto [found, is_new] = key_expressions_.try_emplace(relation.oid);
-  if (!is_new) return found->second;
+  auto known = key_expressions_.find(relation.oid);
+  if (known != key_expressions_.end()) return known->second;
+  static auto cache = std::make_unique<KeyCache>();
+  std::string name = CacheName(relation);
+  auto found = cache->keys.find(name);
+  if (found != cache->keys.end()) return key_expressions_[relation.oid] = found->second;
+  // A full cache stays as it is: plans in work point into it.
+  bool keep = cache->keys.size() < kCachedKeysMax;
+  std::vector<const Expr*>& keys = key_expressions_[relation.oid];
   std::vector<Oid> no_params;
-  AnalyzeContext context{&catalog_, request_.session, {relation.schema, "public"}, "", "", &scratch_, &no_params};
-  for (const std::string& sql : relation.key.expressions)
-    found->second.push_back(FoldConstants(AnalyzeExpression(sql, &relation, context), Evaluation(false)));
-  return found->second;
+  AnalyzeContext context{&catalog_, request_.session, {relation.schema, "public"}, "", "",
+                         &scratch_, &no_params};
+  for (const std::string& sql : relation.key.expressions) {
+    const Expr* key = FoldConstants(AnalyzeExpression(sql, &relation, context), Evaluation(false));
+    keys.push_back(keep ? DeepCopyExpr(key, &cache->arena) : key);
+  }
+  if (keep) cache->keys.emplace(std::move(name), keys);
+  return keys;
 }
 
 std::vector<const Relation*> Planner::Prune(const QueryRel& rel, int index,

@@ -189,7 +189,9 @@ class TextExplainer {
 Json JsonNode(const Plan& plan, const ExplainOptions& options, const Numbers& numbers) {
   NodeText text = DescribeNode(plan, options.verbose);
   Json node;
-  node["Node Type"] = text.title;
+  size_t on = text.title.find(" on ");
+  node["Node Type"] = text.title.substr(0, on);
+  if (on != std::string::npos) node["Relation Name"] = text.title.substr(on + 4);
   node["Parallel Aware"] = plan.kind == PlanKind::kAppend && static_cast<const AppendPlan&>(plan).parallel;
   if (options.costs) {
     node["Startup Cost"] = plan.startup_cost;
