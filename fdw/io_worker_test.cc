@@ -1,3 +1,7 @@
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
 #include "fdw/shard_for_test.h"
 
 namespace sluice {
@@ -164,6 +168,41 @@ TEST_P(IoWorker, says_why_it_cannot_connect) {
   EXPECT_EQ(SqlStateText(group[0].error.state), "08001");
   EXPECT_STREQ(group[0].error.message, "could not connect to server \"s1\"");
   EXPECT_THAT(std::string(group[0].error.detail), testing::HasSubstr("/tmp/nowhere"));
+}
+
+TEST_P(IoWorker, closes_a_group_unasked_when_its_streams_have_ended) {
+  TestGroup group(2);
+  for (int i = 0; i < 2; i++) group.Set(i, StreamKind::kQuery, group.Spec(*shard), "SELECT 1");
+  group.Open();
+  EXPECT_EQ(Drain(&group).rows, 2u);
+  for (int i = 0; i < 1000 && group->state.load() != GroupState::kClosed; i++) usleep(1000);
+  EXPECT_EQ(group->state.load(), GroupState::kClosed);
+}
+
+// As container profiles do it: the system call fails with EPERM.
+void ForbidIoUring() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{std::size(filter), filter};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) abort();
+}
+
+TEST(IoWorkerWithoutIoUring, falls_back_to_epoll_and_says_so) {
+  for (IoMethod method : {IoMethod::kAuto, IoMethod::kIoUring}) {
+    IoWorkerConfig config;
+    config.io_method = method;
+    TestServer server(config, {}, ForbidIoUring);
+    TestGroup group(1);
+    group.Set(0, StreamKind::kQuery, group.Spec(*shard), "SELECT id FROM t");
+    group.Open();
+    EXPECT_EQ(Drain(&group).rows, 100000u);
+    EXPECT_EQ(shared_memory->io_uses_epoll.load(), 1u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rings, IoWorker, testing::Values(IoMethod::kIoUring, IoMethod::kEpoll),

@@ -101,7 +101,9 @@ class TestShard {
 // The shared memory, a forked io worker, and this process as a client backend.
 class TestServer {
  public:
-  explicit TestServer(const IoWorkerConfig& config = {}, SharedMemoryConfig memory = {}) {
+  // `in_child` runs in the io worker's process before its main function.
+  explicit TestServer(const IoWorkerConfig& config = {}, SharedMemoryConfig memory = {},
+                      void (*in_child)() = nullptr) {
     memory.max_connections = 8;
     // Chunks smaller than a page, so that every boundary is crossed, are not for the server: only
     // here.
@@ -120,6 +122,7 @@ class TestServer {
     if (io_worker_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       AttachProcess(kIoWorkerProc);
+      if (in_child != nullptr) in_child();
       IoWorkerMain(config);
     }
     AttachProcess(me);
