@@ -33,6 +33,6 @@ SELECT * FROM unnest(ARRAY['a', 'b']) AS u;
 SELECT random() < 1, pi() > 3;
 SELECT;
 SELECT count(*), 'x' AS "Quoted Name" FROM regions;
-SELECT r FROM regions r ORDER BY code;
-SELECT row(1, 'a', NULL);
+SELECT r::text FROM regions r ORDER BY code;
+SELECT row(1, 'a', NULL)::text;
 SELECT md5('x'), replace('aXa', 'X', 'y'), split_part('a,b,c', ',', 2), repeat('ab', 3), reverse('abc'), initcap('hello world'), left('abc', 2), right('abc', 2);
