@@ -23,6 +23,8 @@ struct ExecutorContext {
   std::string_view temp_directory;  // for spilling
   uint64_t pin = 0;                 // the session's pinned connections (in a transaction), or 0
   std::string_view query_text;
+  int64_t admission_timeout_us = 0;  // for connections and chunks; 0 = no end
+  int64_t silence_timeout_us = 0;    // of a stream that is not held back; 0 = no end
   bool instrument = false;          // EXPLAIN ANALYZE: time every node
   // Bound parameters, one one-row column each.
   std::span<const Column> params;

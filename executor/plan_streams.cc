@@ -170,6 +170,7 @@ class StreamsBuilder {
 
   void MakeStreams(uint32_t quota) {
     group_->backend = my_proc_number;
+    group_->admission_timeout_us = state_.context->admission_timeout_us;
     group_->streams = arena_.NewArray<Stream>(scans_.size());
     std::set<Oid> servers;
     for (size_t i = 0; i < scans_.size(); i++) {
@@ -186,6 +187,7 @@ class StreamsBuilder {
       stream.prepare = !plan.params.empty();
       stream.chunk_quota = quota;
       stream.output = *scans_[i].queue;
+      stream.silence_timeout_us = state_.context->silence_timeout_us;
       stream.pin = plan.lines ? 0 : state_.context->pin;
       if (!servers.insert(plan.server).second) group_->shared_snapshot = true;
       streams_->infos_.push_back({plan.id, &stream});

@@ -20,7 +20,7 @@ Supervision* supervision = nullptr;
 namespace {
 
 int quit_client = -1;
-const volatile bool* quit_mid_message = nullptr;
+volatile sig_atomic_t mid_message_sent = 0, sending = 0, quit_deferred = 0;
 // Built before they are needed: a handler may not allocate.
 std::string crash_message, shutdown_message, unexpected_message;
 
@@ -46,7 +46,11 @@ void BuildQuitMessages() {
 }
 
 void OnQuit(int) {
-  if (quit_client >= 0 && !*quit_mid_message) {
+  if (sending != 0) {
+    quit_deferred = 1;
+    return;
+  }
+  if (quit_client >= 0 && mid_message_sent == 0) {
     QuitReason reason = supervision->quit_reason.load(std::memory_order_relaxed);
     const std::string& message = reason == QuitReason::kCrash               ? crash_message
                                  : reason == QuitReason::kImmediateShutdown ? shutdown_message
@@ -127,9 +131,14 @@ void InitChild(ProcNumber number, ProcessKind kind, int32_t parent) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void SetQuitClient(int fd, const volatile bool* mid_message) {
-  quit_mid_message = mid_message;
-  quit_client = fd;
+void SetQuitClient(int fd) { quit_client = fd; }
+
+void BeginSend() { sending = 1; }
+
+void EndSend(bool mid_message) {
+  mid_message_sent = mid_message ? 1 : 0;
+  sending = 0;
+  if (quit_deferred != 0) OnQuit(SIGQUIT);
 }
 
 void ExitChild(int status) { _exit(status); }

@@ -29,9 +29,12 @@ int64_t PostgresNow();  // µs since 2000-01-01 UTC
 // attaches the slot and unblocks the signals. kNoProc: a child without a slot.
 void InitChild(ProcNumber number, ProcessKind kind, int32_t parent);
 
-// Client backends: where SIGQUIT's handler sends the FATAL message that says why. The flag is true while a
-// message has left only in part, when nothing may be added.
-void SetQuitClient(int fd, const volatile bool* mid_message);
+// Client backends: where SIGQUIT's handler sends the FATAL message that says why.
+void SetQuitClient(int fd);
+// Around a send to the client, which must not sleep: SIGQUIT is obeyed behind it, when it is known how much
+// has left. `mid_message`: a message has left only in part, so nothing can be added.
+void BeginSend();
+void EndSend(bool mid_message);
 
 [[noreturn]] void ExitChild(int status);  // no destructors: they belong to the postmaster
 

@@ -26,7 +26,7 @@ size_t MessageEnd(std::string_view messages, size_t at) {
 }  // namespace
 
 ClientSocket::ClientSocket(UniqueFd fd) : fd_(std::move(fd)) {
-  SetQuitClient(fd_.get(), &mid_message_);
+  SetQuitClient(fd_.get());
 }
 
 std::optional<MessageReader::Message> ClientSocket::TryTake(bool startup) {
@@ -70,8 +70,15 @@ size_t ClientSocket::Send(std::string_view more) {
   msghdr message{};
   message.msg_iov = pending_bytes() > 0 ? parts : parts + 1;
   message.msg_iovlen = (pending_bytes() > 0 ? 1 : 0) + (more.empty() ? 0 : 1);
+  size_t wanted = pending_bytes() + more.size();
+  BeginSend();
   ssize_t sent = sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  int error = errno;
+  // A call that took nothing leaves the stream where it was.
+  if (sent > 0) mid_message_ = static_cast<size_t>(sent) < wanted;
+  EndSend(mid_message_);
   if (sent < 0) {
+    errno = error;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
     throw ClientGone{};
   }
@@ -90,9 +97,7 @@ void ClientSocket::Flush(bool cancelable) {
   if (broken_) throw ClientGone{};
   while (pending_bytes() > 0) {
     size_t before = pending_bytes();
-    mid_message_ = true;
     Send({});
-    mid_message_ = sent_ > 0;
     if (pending_bytes() == before) WaitForOutput(cancelable);
   }
 }
@@ -110,12 +115,10 @@ void ClientSocket::SendMessages(std::string_view messages) {
     while (pending_bytes() > 0 || sent < messages.size()) {
       size_t before = sent + sent_;
       bool had_pending = pending_bytes() > 0;
-      mid_message_ = true;
       sent += Send(messages.substr(sent));
       bool progress = sent + sent_ != before || had_pending != (pending_bytes() > 0);
       if (!progress) WaitForOutput(cancelable);
     }
-    mid_message_ = false;
   } catch (const QueryError&) {
     if (cancelable) {
       out_.append(messages.substr(sent, MessageEnd(messages, sent) - sent));

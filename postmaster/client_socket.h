@@ -55,8 +55,8 @@ class ClientSocket {
   MessageReader reader_;
   std::string out_;
   size_t sent_ = 0;
-  bool broken_ = false;               // cut off inside a message: nothing can follow
-  volatile bool mid_message_ = false;  // for SIGQUIT's handler
+  bool mid_message_ = false;  // what left last may have ended inside a message
+  bool broken_ = false;  // cut off inside a message: nothing can follow
 };
 
 }  // namespace sluice

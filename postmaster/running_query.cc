@@ -89,6 +89,8 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.work_mem_bytes = session.settings->Integer("work_mem") * 1024;
   context_.chunks_per_stream = static_cast<uint32_t>(session.settings->Integer("chunks_per_stream"));
   context_.temp_directory = arena_.CopyString(session.temp_directory);
+  context_.admission_timeout_us = session.settings->Integer("admission_timeout") * 1000;
+  context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
   context_.pin = session.pin;
   context_.query_text = arena_.CopyString(options.text);
   context_.instrument = options.instrument;

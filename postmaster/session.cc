@@ -37,6 +37,8 @@ void Session::Run() {
   } catch (const ClientGone&) {
     portals_.clear();
   }
+  if (settings_.Boolean("log_disconnections") && !user_.empty())
+    Log(LogLevel::kLog, "disconnection: user={} database={}", user_, database_);
 }
 
 void Session::ServeOneMessage() {
@@ -187,7 +189,10 @@ void Session::HandleError(const Error& error) {
     throw ClientGone{};
   }
   Error logged = error;
-  if (!current_text_.empty()) logged.message += "  STATEMENT: " + current_text_;
+  // ERROR is above every level but log, fatal and panic.
+  const std::string& least = settings_.Text("log_min_error_statement");
+  bool with_text = least != "log" && least != "fatal" && least != "panic";
+  if (with_text && !current_text_.empty()) logged.message += "  STATEMENT: " + current_text_;
   LogError(LogLevel::kError, logged);
   statement_deadline_us = 0;
   client_socket = -1;

@@ -95,6 +95,9 @@ bool Session::StartUp() {
       ReadStartupOptions(&body, code);
       ReportSession(user_, database_, peer.address, peer.port);
       RefreshSettings();
+      auto idle_s = static_cast<int>(settings_.Integer("tcp_keepalives_idle"));
+      if (peer.port >= 0 && idle_s > 0)
+        setsockopt(client_.fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
       follower_.emplace(config_.directory);
       SendGreeting();
     } catch (const QueryError& e) {

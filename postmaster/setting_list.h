@@ -74,7 +74,7 @@
   X("statement_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements",              \
     "Maximum duration of a statement; 0: none.")                                                      \
   X("lock_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements",                   \
-    "Maximum duration of a wait for a lock; 0: none.")                                                \
+    "Accepted for clients that set it; locks are the shards' own.")                                                \
   X("idle_in_transaction_session_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false,          \
     "Statements", "Ends sessions that idle in a transaction for so long; 0: never.")                  \
   X("idle_session_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements",           \
