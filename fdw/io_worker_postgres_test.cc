@@ -547,6 +547,45 @@ TEST_P(PostgresProtocol, tls_gives_the_same_rows_and_cancels) {
             "0");
 }
 
+TEST_P(PostgresProtocol, a_shard_that_does_not_heed_a_cancel_loses_its_connection) {
+  config.cancel_timeout_us = 600'000;
+  StartServer();
+  std::string pid = Value("SELECT pg_backend_pid()");
+  TestGroup group(1);
+  group.Set(0, StreamKind::kQuery, group.Spec(*shard), "SELECT a.id FROM t a, t b");
+  group.Open();
+  Slice slice;
+  ASSERT_TRUE(group.Next(&slice));
+  ReleaseSlice(slice);
+  kill(std::stoi(pid), SIGSTOP);
+  int64_t start = MonotonicMicros();
+  group.Close();
+  EXPECT_LT(MonotonicMicros() - start, 500'000) << "the backend waits for a shard that hangs";
+  EXPECT_NE(Value("SELECT pg_backend_pid()"), pid);
+  EXPECT_EQ(shared_memory->shards_connections.load(), 2u);
+  usleep(1'300'000);
+  EXPECT_EQ(shared_memory->shards_connections.load(), 1u);
+  kill(std::stoi(pid), SIGCONT);
+  usleep(100'000);
+  EXPECT_EQ(shard->Psql("SELECT count(*) FROM pg_stat_activity WHERE pid = " + pid), "0");
+}
+
+TEST_P(PostgresProtocol, row_limits_end_the_stream_early) {
+  StartServer();
+  for (bool own_transaction : {false, true}) {
+    TestGroup group(1);
+    group.Set(0, StreamKind::kQuery, group.Spec(*shard), "SELECT id FROM t");
+    group[0].row_limit = 17;
+    group[0].prepare = true;
+    group->snapshot_first = own_transaction;
+    group.Open();
+    Drained drained = Drain(&group);
+    EXPECT_EQ(drained.states[0], StreamState::kEnded) << group[0].error.message;
+    EXPECT_EQ(drained.rows, 17u);
+  }
+  EXPECT_EQ(Connections(), "1");
+}
+
 TEST_P(PostgresProtocol, closing_at_random_moments_leaves_nothing_running) {
   StartServer();
   unsigned seed = static_cast<unsigned>(getpid());
