@@ -7,11 +7,12 @@
 // one of its own.
 #pragma once
 
-#include <atomic>
 #include <span>
 #include <vector>
 
+#include "common/assert.h"
 #include "executor/node.h"
+#include "shm/claim.h"
 #include "shm/stream.h"
 
 namespace sluice {
@@ -33,8 +34,7 @@ struct ScanShared {
 // A child of a Parallel Append that is run here and is not partial: one participant produces its
 // rows, a chunk at a time, and all take them.
 struct ScatterShared {
-  // A1: 0, or 1 + the participant that claimed it, by compare-and-swap; only that one runs it.
-  std::atomic<uint32_t> producer;
+  OnceClaim producer;  // who runs it
   uint16_t child;
   // Accounts for its chunks; `producer` in it is set by the claimer. Never seen by the io worker.
   Stream stream;
@@ -50,9 +50,9 @@ struct AppendShared {
   std::span<const uint16_t> scans;  // children that are foreign scans
   std::span<ScatterShared> scatters;
   std::span<ScanShared*> whole;  // claim_whole: by child, null where it is no scan
-  // A2: claim_whole: the next child to claim (fetch_add, relaxed: claims carry nothing).
-  std::atomic<uint32_t> next_child;
-  // Per participant × child. Written by that participant only; read when it has let go.
+  TakeANumber next_child;        // claim_whole: the next child to claim
+  // Per participant × child. Written by that participant only; read when it has let go. Below a child
+  // that one participant runs for all there is one row of it, whichever participant that is.
   std::span<Executor::ClaimCount> claims;
   uint32_t children;
 
@@ -60,7 +60,9 @@ struct AppendShared {
     return copies[copies.size() == 1 ? 0 : state.participant];
   }
   Executor::ClaimCount& Claimed(const ExecutionState& state, size_t child) {
-    return claims[state.participant * children + child];
+    size_t row = claims.size() == children ? 0 : state.participant;
+    SLUICE_ASSERT(child < children && row * children + child < claims.size());
+    return claims[row * children + child];
   }
 };
 
