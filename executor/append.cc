@@ -120,11 +120,7 @@ bool Append::OthersTakePart() const {
 
 bool Append::ClaimScatter() {
   for (ScatterShared& scatter : shared_->scatters) {
-    uint32_t nobody = 0;
-    if (scatter.producer.load(std::memory_order_relaxed) != 0) continue;
-    if (!scatter.producer.compare_exchange_strong(nobody, state_.participant + 1,
-                                                  std::memory_order_acq_rel))
-      continue;
+    if (!scatter.producer.TryTake(state_.participant)) continue;
     produced_.push_back(std::make_unique<Produced>(
         &scatter, queue_, MakeNode(*append_.children[scatter.child], state_)));
     return true;
@@ -189,8 +185,7 @@ Append::Step Append::RunInPlace(Batch* batch) {
 
 bool Append::ClaimWhole() {
   while (true) {
-    uint32_t child = append_.parallel ? shared_->next_child.fetch_add(1, std::memory_order_relaxed)
-                                      : next_child_++;
+    uint32_t child = append_.parallel ? shared_->next_child.Take() : next_child_++;
     if (child >= append_.children.size()) return false;
     const Plan& plan = *append_.children[child];
     if (append_.parallel && plan.partial && plan.kind != PlanKind::kForeignScan) continue;

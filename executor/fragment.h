@@ -73,13 +73,13 @@ class Workers {
   // While it lives, CheckForInterrupts heeds the flag.
   class StopFlag {
    public:
-    explicit StopFlag(const std::atomic<uint32_t>* flag) : before_(interrupt_stop_flag) {
+    explicit StopFlag(decltype(interrupt_stop_flag) flag) : before_(interrupt_stop_flag) {
       interrupt_stop_flag = flag;
     }
     ~StopFlag() { interrupt_stop_flag = before_; }
 
    private:
-    const std::atomic<uint32_t>* before_;
+    decltype(interrupt_stop_flag) before_;
   };
   void MakeFragment(const Plan& gather, bool ordered);
   void WakeWorkers() const;
