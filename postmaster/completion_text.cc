@@ -1,41 +1,118 @@
 #include "postmaster/completion_text.h"
 
-#include <pg_query/pg_query.pb-c.h>
-
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <pg_query.h>
+#include <pg_query/pg_query.pb-c.h>
+
+#include "common/error.h"
 
 namespace sluice {
 namespace {
 
 // Functions that act on the session or the server, or whose answer is Sluice's to give.
-constexpr std::string_view kForbiddenFunctions[] = {
-    "nextval", "setval", "currval", "lastval", "set_config", "current_setting", "pg_terminate_backend",
-    "pg_cancel_backend", "pg_reload_conf", "pg_rotate_logfile", "pg_notify", "pg_backend_pid",
-    "current_database", "current_schema", "current_schemas", "current_query", "version",
-    "inet_server_addr", "inet_server_port", "inet_client_addr", "inet_client_port",
-    "pg_postmaster_start_time", "pg_conf_load_time", "txid_current", "pg_current_xact_id",
-    "pg_export_snapshot", "pg_is_in_recovery", "pg_read_file", "pg_read_binary_file", "pg_ls_dir",
-    "pg_stat_file", "pg_switch_wal", "pg_create_restore_point", "pg_promote", "query_to_xml",
-    "table_to_xml", "schema_to_xml", "database_to_xml", "cursor_to_xml", "dblink", "dblink_exec",
-    "dblink_connect", "pg_logical_emit_message"};
+constexpr std::string_view kForbiddenFunctions[] = {"nextval",
+                                                    "setval",
+                                                    "currval",
+                                                    "lastval",
+                                                    "set_config",
+                                                    "current_setting",
+                                                    "pg_terminate_backend",
+                                                    "pg_cancel_backend",
+                                                    "pg_reload_conf",
+                                                    "pg_rotate_logfile",
+                                                    "pg_notify",
+                                                    "pg_backend_pid",
+                                                    "current_database",
+                                                    "current_schema",
+                                                    "current_schemas",
+                                                    "current_query",
+                                                    "version",
+                                                    "inet_server_addr",
+                                                    "inet_server_port",
+                                                    "inet_client_addr",
+                                                    "inet_client_port",
+                                                    "pg_postmaster_start_time",
+                                                    "pg_conf_load_time",
+                                                    "txid_current",
+                                                    "pg_current_xact_id",
+                                                    "pg_export_snapshot",
+                                                    "pg_is_in_recovery",
+                                                    "pg_read_file",
+                                                    "pg_read_binary_file",
+                                                    "pg_ls_dir",
+                                                    "pg_stat_file",
+                                                    "pg_switch_wal",
+                                                    "pg_create_restore_point",
+                                                    "pg_promote",
+                                                    "query_to_xml",
+                                                    "table_to_xml",
+                                                    "schema_to_xml",
+                                                    "database_to_xml",
+                                                    "cursor_to_xml",
+                                                    "dblink",
+                                                    "dblink_exec",
+                                                    "dblink_connect",
+                                                    "pg_logical_emit_message"};
 
 bool IsForbidden(std::string_view name) {
-  if (name.starts_with("pg_advisory") || name.starts_with("pg_try_advisory") || name.starts_with("lo_") ||
-      name.starts_with("has_") || name.starts_with("pg_relation_") || name.starts_with("pg_total_") ||
-      name.starts_with("pg_table_") || name.starts_with("pg_stat_") || name.starts_with("pg_replication") ||
+  if (name.starts_with("pg_advisory") || name.starts_with("pg_try_advisory") ||
+      name.starts_with("lo_") || name.starts_with("has_") || name.starts_with("pg_relation_") ||
+      name.starts_with("pg_total_") || name.starts_with("pg_table_") ||
+      name.starts_with("pg_stat_") || name.starts_with("pg_replication") ||
       name.starts_with("pg_create_") || name.starts_with("pg_drop_"))
     return true;
   return std::ranges::find(kForbiddenFunctions, name) != std::end(kForbiddenFunctions);
 }
 
-std::string_view Text(const char* text) { return text == nullptr ? std::string_view() : text; }
-
-std::string_view StringOf(const PgQuery__Node* node) {
-  return node->node_case == PG_QUERY__NODE__NODE_STRING ? Text(node->string->sval) : std::string_view();
+std::string_view Text(const char* text) {
+  return text == nullptr ? std::string_view() : text;
 }
 
-// Walks the tree by protobuf's own description of it, so that no node kind can be forgotten.
+std::string_view StringOf(const PgQuery__Node* node) {
+  return node->node_case == PG_QUERY__NODE__NODE_STRING ? Text(node->string->sval)
+                                                        : std::string_view();
+}
+
+// The messages directly in `message`, by protobuf's own description, so that no node kind can be
+// forgotten.
+template <typename Fn>
+void ForEachChild(const ProtobufCMessage* message, const Fn& fn) {
+  const ProtobufCMessageDescriptor* kind = message->descriptor;
+  const char* base = reinterpret_cast<const char*>(message);
+  for (unsigned i = 0; i < kind->n_fields; i++) {
+    const ProtobufCFieldDescriptor& field = kind->fields[i];
+    if (field.type != PROTOBUF_C_TYPE_MESSAGE) continue;
+    if (field.label == PROTOBUF_C_LABEL_REPEATED) {
+      size_t count = *reinterpret_cast<const size_t*>(base + field.quantifier_offset);
+      auto items = *reinterpret_cast<ProtobufCMessage* const* const*>(base + field.offset);
+      for (size_t j = 0; j < count; j++)
+        if (items[j] != nullptr) fn(items[j]);
+      continue;
+    }
+    if ((field.flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
+        *reinterpret_cast<const uint32_t*>(base + field.quantifier_offset) != field.id)
+      continue;
+    const ProtobufCMessage* child =
+        *reinterpret_cast<ProtobufCMessage* const*>(base + field.offset);
+    if (child != nullptr) fn(child);
+  }
+}
+
+// It and all below it.
+void ForEachMessage(const ProtobufCMessage* message,
+                    const std::function<void(const ProtobufCMessage*)>& fn) {
+  fn(message);
+  ForEachChild(message, [&](const ProtobufCMessage* child) { ForEachMessage(child, fn); });
+}
+
+bool IsSystemColumn(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 class ReferenceFinder {
  public:
   explicit ReferenceFinder(StatementReferences* to) : to_(*to) {}
@@ -56,7 +133,8 @@ class ReferenceFinder {
     }
     if (kind == &pg_query__alias__descriptor) {
       to_.range_names.emplace_back(Text(As<PgQuery__Alias>(message).aliasname));
-      if (As<PgQuery__Alias>(message).n_colnames > 0) to_.all_columns = true;  // renamed: by position
+      if (As<PgQuery__Alias>(message).n_colnames > 0)
+        to_.all_columns = true;  // renamed: by position
     }
     CheckObstacle(kind, message);
     VisitChildren(message);
@@ -79,30 +157,17 @@ class ReferenceFinder {
     if (kind == &pg_query__locking_clause__descriptor) refuse("FOR UPDATE");
     if (kind == &pg_query__current_of_expr__descriptor) refuse("WHERE CURRENT OF");
     if (kind == &pg_query__sqlvalue_function__descriptor &&
-        As<PgQuery__SQLValueFunction>(message).op >= PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_ROLE)
+        As<PgQuery__SQLValueFunction>(message).op >=
+            PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_ROLE)
       refuse("CURRENT_USER and the like");
   }
 
   void VisitChildren(const ProtobufCMessage* message) {
-    const ProtobufCMessageDescriptor* kind = message->descriptor;
-    const char* base = reinterpret_cast<const char*>(message);
-    for (unsigned i = 0; i < kind->n_fields; i++) {
-      const ProtobufCFieldDescriptor& field = kind->fields[i];
-      if (field.type != PROTOBUF_C_TYPE_MESSAGE) continue;
-      if (field.label == PROTOBUF_C_LABEL_REPEATED) {
-        size_t count = *reinterpret_cast<const size_t*>(base + field.quantifier_offset);
-        auto items = *reinterpret_cast<ProtobufCMessage* const* const*>(base + field.offset);
-        for (size_t j = 0; j < count; j++) Visit(items[j]);
-        continue;
-      }
-      if ((field.flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
-          *reinterpret_cast<const uint32_t*>(base + field.quantifier_offset) != field.id)
-        continue;
-      Visit(*reinterpret_cast<ProtobufCMessage* const*>(base + field.offset));
-    }
+    ForEachChild(message, [this](const ProtobufCMessage* child) { Visit(child); });
   }
 
-  // WITH's names hide tables in the query and in the WITH queries behind them (in all, if recursive).
+  // WITH's names hide tables in the query and in the WITH queries behind them (in all, if
+  // recursive).
   void VisitSelect(const ProtobufCMessage* message) {
     const auto& select = As<PgQuery__SelectStmt>(message);
     size_t visible = cte_names_.size();
@@ -135,8 +200,10 @@ class ReferenceFinder {
     TableReference table;
     table.schema = Text(var.schemaname);
     table.name = Text(var.relname);
-    if (table.schema.empty() && std::ranges::find(cte_names_, table.name) != cte_names_.end()) return;
-    if (!Text(var.catalogname).empty() && to_.obstacle.empty()) to_.obstacle = "a database-qualified name";
+    if (table.schema.empty() && std::ranges::find(cte_names_, table.name) != cte_names_.end())
+      return;
+    if (!Text(var.catalogname).empty() && to_.obstacle.empty())
+      to_.obstacle = "a database-qualified name";
     table.only = !var.inh;
     table.has_alias = var.alias != nullptr;
     table.location = var.location;
@@ -148,11 +215,16 @@ class ReferenceFinder {
     std::vector<std::string> names;
     bool star = false;
     for (size_t i = 0; i < column.n_fields; i++) {
-      if (column.fields[i]->node_case == PG_QUERY__NODE__NODE_A_STAR) star = true;
-      else names.emplace_back(StringOf(column.fields[i]));
+      if (column.fields[i]->node_case == PG_QUERY__NODE__NODE_A_STAR)
+        star = true;
+      else
+        names.emplace_back(StringOf(column.fields[i]));
     }
     if (star) to_.all_columns = true;
     if (names.empty()) return;
+    // The copies have other values in them than the rows on the shards.
+    if (IsSystemColumn(names.back()) && to_.obstacle.empty())
+      to_.obstacle = "system column " + names.back();
     size_t parts = names.size() + (star ? 1 : 0);
     if (parts == 1) to_.single_names.push_back(names[0]);
     if (parts >= 3) to_.qualified_columns.push_back({names[0], names[1], column.location});
@@ -169,12 +241,6 @@ class ReferenceFinder {
   std::vector<std::string> cte_names_;
 };
 
-bool IsIdentifierStart(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80) != 0;
-}
-
-bool IsIdentifierPart(char c) { return IsIdentifierStart(c) || (c >= '0' && c <= '9') || c == '$'; }
-
 }  // namespace
 
 StatementReferences FindReferences(const PgQuery__Node& statement) {
@@ -183,74 +249,99 @@ StatementReferences FindReferences(const PgQuery__Node& statement) {
   return references;
 }
 
-void TextRewrite::Replace(int location, int length, std::string with) {
-  Piece piece{location, length, std::move(with)};
-  auto at = std::lower_bound(pieces_.begin(), pieces_.end(), piece,
-                             [](const Piece& a, const Piece& b) { return a.location < b.location; });
-  pieces_.insert(at, std::move(piece));
+std::string StatementText(const PgQuery__Node& node) {
+  PgQuery__RawStmt raw = PG_QUERY__RAW_STMT__INIT;
+  raw.stmt = const_cast<PgQuery__Node*>(&node);
+  PgQuery__RawStmt* statements[] = {&raw};
+  PgQuery__ParseResult tree = PG_QUERY__PARSE_RESULT__INIT;
+  tree.version = PG_VERSION_NUM;
+  tree.n_stmts = 1;
+  tree.stmts = statements;
+  std::string packed(pg_query__parse_result__get_packed_size(&tree), '\0');
+  pg_query__parse_result__pack(&tree, reinterpret_cast<uint8_t*>(packed.data()));
+  PgQueryDeparseResult deparsed = pg_query_deparse_protobuf({packed.size(), packed.data()});
+  std::string text = deparsed.query == nullptr ? "" : deparsed.query;
+  bool failed = deparsed.error != nullptr;
+  pg_query_free_deparse_result(deparsed);
+  if (failed || text.empty()) Refuse("this statement cannot be completed on a shard");
+  return text;
 }
 
-std::string TextRewrite::Result() const {
-  std::string result;
-  int at = offset_;
-  for (const Piece& piece : pieces_) {
-    result += original_.substr(static_cast<size_t>(at - offset_), static_cast<size_t>(piece.location - at));
-    result += piece.with;
-    at = piece.location + piece.length;
-  }
-  return result + std::string(original_.substr(static_cast<size_t>(at - offset_)));
+namespace {
+
+bool Contains(const ProtobufCMessage* message, const ProtobufCMessageDescriptor* kind) {
+  bool found = false;
+  ForEachMessage(message,
+                 [&](const ProtobufCMessage* m) { found = found || m->descriptor == kind; });
+  return found;
 }
 
-void TextRewrite::Shift(int by) {
-  offset_ += by;
-  for (Piece& piece : pieces_) piece.location += by;
+// "SELECT condition", without its first word; columns `table`.x become x.
+std::string ConditionText(const PgQuery__Node& condition, std::string_view table) {
+  std::string packed(pg_query__node__get_packed_size(&condition), '\0');
+  pg_query__node__pack(&condition, reinterpret_cast<uint8_t*>(packed.data()));
+  std::unique_ptr<PgQuery__Node, void (*)(PgQuery__Node*)> copy(
+      pg_query__node__unpack(nullptr, packed.size(),
+                             reinterpret_cast<const uint8_t*>(packed.data())),
+      [](PgQuery__Node* node) { pg_query__node__free_unpacked(node, nullptr); });
+  if (copy == nullptr) return {};
+  ForEachMessage(&copy->base, [&](const ProtobufCMessage* message) {
+    if (message->descriptor != &pg_query__column_ref__descriptor) return;
+    auto* column = reinterpret_cast<PgQuery__ColumnRef*>(const_cast<ProtobufCMessage*>(message));
+    if (column->n_fields != 2 || StringOf(column->fields[0]) != table) return;
+    std::swap(column->fields[0], column->fields[1]);
+    pg_query__node__free_unpacked(column->fields[1], nullptr);
+    column->n_fields = 1;
+  });
+  PgQuery__ResTarget target = PG_QUERY__RES_TARGET__INIT;
+  target.val = copy.get();
+  PgQuery__Node target_node = PG_QUERY__NODE__INIT;
+  target_node.node_case = PG_QUERY__NODE__NODE_RES_TARGET;
+  target_node.res_target = &target;
+  PgQuery__Node* targets[] = {&target_node};
+  PgQuery__SelectStmt select = PG_QUERY__SELECT_STMT__INIT;
+  select.n_target_list = 1;
+  select.target_list = targets;
+  select.limit_option = PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_DEFAULT;
+  select.op = PG_QUERY__SET_OPERATION__SETOP_NONE;
+  PgQuery__Node node = PG_QUERY__NODE__INIT;
+  node.node_case = PG_QUERY__NODE__NODE_SELECT_STMT;
+  node.select_stmt = &select;
+  std::string text = StatementText(node);
+  constexpr std::string_view kSelect = "SELECT ";
+  return text.starts_with(kSelect) ? text.substr(kSelect.size()) : std::string();
 }
 
-int TextRewrite::OriginalOffset(int result_offset) const {
-  int original = offset_ + result_offset;  // as if nothing had changed before it
-  for (const Piece& piece : pieces_) {
-    if (original <= piece.location) break;
-    int with = static_cast<int>(piece.with.size());
-    if (original < piece.location + with) return piece.location;  // inside the new text
-    original += piece.length - with;
-  }
-  return original;
-}
+}  // namespace
 
-int TextRewrite::IdentifiersEnd(int location, int parts, int keep, int* kept_start) const {
-  size_t at = static_cast<size_t>(location - offset_);
-  auto skip_space = [&] {
-    while (at < original_.size() && strchr(" \t\r\n\f\v", original_[at]) != nullptr) at++;
-  };
-  for (int part = 0; part < parts; part++) {
-    if (part > 0) {
-      skip_space();
-      if (at >= original_.size() || original_[at] != '.') return -1;
-      at++;
-      skip_space();
+std::vector<std::string> ConditionsOnOnlyTable(const PgQuery__Node& statement) {
+  std::vector<std::string> conditions;
+  if (statement.node_case != PG_QUERY__NODE__NODE_SELECT_STMT) return conditions;
+  const PgQuery__SelectStmt& select = *statement.select_stmt;
+  // With WITH the name may be a query's.
+  if (select.op != PG_QUERY__SET_OPERATION__SETOP_NONE || select.with_clause != nullptr ||
+      select.n_from_clause != 1 ||
+      select.from_clause[0]->node_case != PG_QUERY__NODE__NODE_RANGE_VAR ||
+      select.where_clause == nullptr)
+    return conditions;
+  const PgQuery__RangeVar& var = *select.from_clause[0]->range_var;
+  if (var.alias != nullptr && var.alias->n_colnames > 0) return conditions;
+  std::string_view table = var.alias != nullptr ? Text(var.alias->aliasname) : Text(var.relname);
+  std::vector<const PgQuery__Node*> parts = {select.where_clause};
+  while (!parts.empty()) {
+    const PgQuery__Node* part = parts.back();
+    parts.pop_back();
+    bool is_and = part->node_case == PG_QUERY__NODE__NODE_BOOL_EXPR &&
+                  part->bool_expr->boolop == PG_QUERY__BOOL_EXPR_TYPE__AND_EXPR;
+    if (is_and) {
+      for (size_t i = 0; i < part->bool_expr->n_args; i++)
+        parts.push_back(part->bool_expr->args[i]);
+    } else if (!Contains(&part->base, &pg_query__sub_link__descriptor)) {
+      std::string text = ConditionText(*part, table);
+      if (!text.empty()) conditions.push_back(std::move(text));
     }
-    if (part == parts - keep) *kept_start = offset_ + static_cast<int>(at);
-    if (at >= original_.size()) return -1;
-    if (original_[at] == '"') {
-      for (at++;; at++) {
-        if (at >= original_.size()) return -1;
-        if (original_[at] != '"') continue;
-        if (at + 1 < original_.size() && original_[at + 1] == '"') at++;
-        else break;
-      }
-      at++;
-      continue;
-    }
-    if (original_[at] == '*') {
-      at++;
-      continue;
-    }
-    if (!IsIdentifierStart(original_[at])) return -1;
-    // U&"…" may hide anything.
-    if (at + 2 < original_.size() && original_[at + 1] == '&' && original_[at + 2] == '"') return -1;
-    while (at < original_.size() && IsIdentifierPart(original_[at])) at++;
   }
-  return offset_ + static_cast<int>(at);
+  return conditions;
 }
 
 }  // namespace sluice

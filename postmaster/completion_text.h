@@ -1,5 +1,5 @@
-// What a statement reads, by its raw tree: the relations it names, the columns it may need, and the places in
-// its text that must be rewritten to run over temporary tables.
+// What a statement reads, by its raw tree: the relations it names, the columns it may need, and the
+// places in its text that must be rewritten to run over temporary tables.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct TableReference {
   std::string schema, name;  // schema empty: unqualified
   bool only = false;
   bool has_alias = false;
-  int location = 0;          // byte offset in the whole query string
+  int location = 0;  // byte offset in the whole query string
 };
 
 // schema.table.column or schema.table.*
@@ -38,28 +38,11 @@ struct StatementReferences {
 
 StatementReferences FindReferences(const PgQuery__Node& statement);
 
-// Rewrites of a text, and where positions of the result were in the original. Added in any order.
-class TextRewrite {
- public:
-  // original: the text; offset: its place in the string that locations count in.
-  TextRewrite(std::string_view original, int offset) : original_(original), offset_(offset) {}
-  void Replace(int location, int length, std::string with);
-  std::string Result() const;
-  void Shift(int by);  // all locations count from further before
-  int OriginalOffset(int result_offset) const;  // in the string that locations count in
+// `node` (a statement) as SQL text. Throws 0A000 where libpg_query cannot write it.
+std::string StatementText(const PgQuery__Node& node);
 
-  // The end of the identifiers name.name… (`parts` of them) that start at `location`; and where the last
-  // `keep` of them start. -1: not written as expected.
-  int IdentifiersEnd(int location, int parts, int keep, int* kept_start) const;
-
- private:
-  struct Piece {
-    int location, length;
-    std::string with;
-  };
-  std::string_view original_;
-  int offset_;
-  std::vector<Piece> pieces_;  // sorted by location
-};
+// Of a SELECT from one table: WHERE's conjuncts without subqueries, as SQL in which columns stand
+// without the table's name. Empty for all other statements.
+std::vector<std::string> ConditionsOnOnlyTable(const PgQuery__Node& statement);
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "parser/raw.h"
+#include "postmaster/text_rewrite.h"
 
 namespace sluice {
 namespace {
@@ -35,7 +36,8 @@ TEST(CompletionText, WithNamesHideTablesInTheirScopeOnly) {
   EXPECT_EQ(TablesOf("WITH w AS (SELECT * FROM a) SELECT * FROM w"), Names{"a"});
   // Not recursive: inside its own query the name is a table's.
   EXPECT_EQ(TablesOf("WITH w AS (SELECT * FROM w) SELECT * FROM w"), Names{"w"});
-  EXPECT_EQ(TablesOf("WITH RECURSIVE w AS (SELECT 1 UNION SELECT * FROM w) SELECT * FROM w"), Names());
+  EXPECT_EQ(TablesOf("WITH RECURSIVE w AS (SELECT 1 UNION SELECT * FROM w) SELECT * FROM w"),
+            Names());
   EXPECT_EQ(TablesOf("SELECT * FROM (WITH w AS (SELECT 1) SELECT * FROM w) x, w"), Names{"w"});
   EXPECT_EQ(TablesOf("WITH w AS (SELECT 1) SELECT * FROM public.w"), Names{"public.w"});
 }
@@ -61,10 +63,29 @@ TEST(CompletionText, ColumnsThatMayBeReadAreKnownByName) {
   EXPECT_FALSE(ReferencesOf("SELECT count(*) FROM a").all_columns);
 }
 
+TEST(CompletionText, ConditionsOnTheOnlyTableAreItsOwn) {
+  auto conditions = [](const std::string& sql) {
+    ParsedSql parsed = ParseSql(sql);
+    std::vector<std::string> found = ConditionsOnOnlyTable(*parsed.statements().at(0).node);
+    std::ranges::sort(found);
+    return found;
+  };
+  EXPECT_EQ(
+      conditions("SELECT rank() OVER () FROM t AS a WHERE a.x > 1 AND (y = 'b' OR a.z IS NULL)"),
+      (Names{"x > 1", "y = 'b' OR z IS NULL"}));
+  EXPECT_EQ(conditions("SELECT 1 FROM t WHERE x IN (SELECT 1) AND y = $1"), Names{"y = $1"});
+  EXPECT_EQ(conditions("SELECT 1 FROM t, u WHERE x = 1"), Names());
+  EXPECT_EQ(conditions("SELECT 1 FROM t WHERE x = 1 UNION SELECT 2 FROM t"), Names());
+  EXPECT_EQ(conditions("WITH w AS (SELECT x + 1 AS x FROM t) SELECT 1 FROM w WHERE x = 1"),
+            Names());
+  EXPECT_EQ(conditions("SELECT 1 FROM t LEFT JOIN u ON true WHERE x = 1"), Names());
+}
+
 TEST(CompletionText, QualifiedNamesAreSplicedAndPositionsFoundAgain) {
   std::string sql = "SELECT public.t.x, boom FROM public.\"t\" , t";
   TextRewrite rewrite(sql, 0);
-  int column = static_cast<int>(sql.find("public.t.x")), table = static_cast<int>(sql.find("public.\""));
+  int column = static_cast<int>(sql.find("public.t.x")),
+      table = static_cast<int>(sql.find("public.\""));
   int start = 0;
   ASSERT_GT(rewrite.IdentifiersEnd(column, 2, 1, &start), 0);
   rewrite.Replace(column, start - column, "");
@@ -73,8 +94,10 @@ TEST(CompletionText, QualifiedNamesAreSplicedAndPositionsFoundAgain) {
   rewrite.Replace(table, end - table, "pg_temp.t");
   std::string result = rewrite.Result();
   EXPECT_EQ(result, "SELECT t.x, boom FROM pg_temp.t , t");
-  EXPECT_EQ(rewrite.OriginalOffset(static_cast<int>(result.find("boom"))), static_cast<int>(sql.find("boom")));
-  EXPECT_EQ(rewrite.OriginalOffset(static_cast<int>(result.rfind("t"))), static_cast<int>(sql.rfind("t")));
+  EXPECT_EQ(rewrite.OriginalOffset(static_cast<int>(result.find("boom"))),
+            static_cast<int>(sql.find("boom")));
+  EXPECT_EQ(rewrite.OriginalOffset(static_cast<int>(result.rfind("t"))),
+            static_cast<int>(sql.rfind("t")));
   EXPECT_EQ(rewrite.OriginalOffset(static_cast<int>(result.find("pg_temp")) + 3), table);
 }
 

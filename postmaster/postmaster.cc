@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "executor/executor.h"
 #include "fdw/io_worker.h"
+#include "parser/prescan.h"
 #include "postmaster/backend.h"
 #include "postmaster/catalog_follower.h"
 #include "postmaster/child_process.h"
@@ -409,6 +410,7 @@ int Postmaster::Run() {
   BlockSignals();
   RegisterServerKernels();
   LoadBuiltinCatalog();
+  EnsureStackForParser();  // before any fork: children inherit the limit
   std::vector<std::string> warnings;
   auto sockets = OpenListenSockets(settings_, &warnings);
   for (const std::string& warning : warnings) Log(LogLevel::kLog, "{}", warning);
