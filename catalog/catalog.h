@@ -44,7 +44,8 @@ struct ColumnInfo {
   Options options;
   // The column's name on the shard.
   const std::string& remote_name() const;
-  // Statistics, from the shards: distinct values (> 0 a count, < 0 a fraction of the rows, 0 unknown).
+  // Statistics, from the shards: distinct values (> 0 a count, < 0 a fraction of the rows, 0
+  // unknown).
   double distinct = 0;
   double null_fraction = 0;
   int32_t average_width_bytes = 8;
@@ -56,9 +57,12 @@ enum class PartitionStrategy : uint8_t { kNone, kHash, kList, kRange };
 // One partition's place. Values are literals in the key type's text format.
 struct PartitionBound {
   bool is_default = false;
-  int modulus = 0, remainder = 0;                 // hash
-  std::vector<std::optional<std::string>> list;   // nullopt: NULL
-  struct RangeDatum { int infinite = 0; std::string value; };  // infinite: -1 MINVALUE, 1 MAXVALUE
+  int modulus = 0, remainder = 0;                // hash
+  std::vector<std::optional<std::string>> list;  // nullopt: NULL
+  struct RangeDatum {
+    int infinite = 0;
+    std::string value;
+  };  // infinite: -1 MINVALUE, 1 MAXVALUE
   std::vector<RangeDatum> from, to;
 };
 
@@ -77,16 +81,16 @@ struct Relation {
   std::vector<int> primary_key;  // column indexes; as on the shards
   std::string owner;
 
-  Oid server = kInvalidOid;      // foreign table
-  Options options;               // schema_name, table_name, …
-  Oid parent = kInvalidOid;      // of a partition or an INHERITS child
+  Oid server = kInvalidOid;  // foreign table
+  Options options;           // schema_name, table_name, …
+  Oid parent = kInvalidOid;  // of a partition or an INHERITS child
   PartitionBound bound;
 
-  PartitionKey key;              // kPartitioned
-  std::vector<Oid> children;     // partitions or INHERITS children, in creation order
+  PartitionKey key;           // kPartitioned
+  std::vector<Oid> children;  // partitions or INHERITS children, in creation order
 
-  // kView: its query, relation names qualified by schema wherever a CTE does not have the same name; and the
-  // relations it names.
+  // kView: its query, relation names qualified by schema wherever a CTE does not have the same
+  // name; and the relations it names.
   std::string view_sql;
   std::vector<Oid> view_uses;
   double row_estimate = 1000;
@@ -97,12 +101,14 @@ struct Relation {
 };
 
 struct UserType {
-  TypeInfo info;  // its schema and name are empty (they would be views into a copy): see below, or FindType()
+  TypeInfo info;  // its schema and name are empty (they would be views into a copy): see below, or
+                  // FindType()
   std::string schema, name;
   std::vector<std::string> enum_labels;  // in order; empty: an opaque type known by name only
 };
 
-// A collation that the shards have, under Sluice's oid; kDefaultCollationOid is their databases' default.
+// A collation that the shards have, under Sluice's oid; kDefaultCollationOid is their databases'
+// default.
 struct CatalogCollation {
   Oid oid;
   std::string schema, name;  // "default" for the databases' own
@@ -124,25 +130,28 @@ class Catalog {
   std::map<std::string, std::string> database_settings;
 
   const Server* FindServer(std::string_view name) const;
-  const UserMapping* FindUserMapping(Oid server, std::string_view user) const;  // the user's, or public
+  const UserMapping* FindUserMapping(Oid server,
+                                     std::string_view user) const;  // the user's, or public
   const Relation* FindRelation(std::string_view schema, std::string_view name) const;
   // Unqualified: the first schema of the path that has it.
-  const Relation* FindRelation(const std::vector<std::string>& search_path, std::string_view name) const;
+  const Relation* FindRelation(const std::vector<std::string>& search_path,
+                               std::string_view name) const;
   const Relation* FindRelation(Oid oid) const;
   // All foreign tables at or below `relation` (itself, if it is one).
   std::vector<const Relation*> Leaves(const Relation& relation) const;
-  // An empty schema: pg_catalog, then the first user type of that name ("public" before the others).
-  // Internal names ("int4", "_int4").
+  // An empty schema: pg_catalog, then the first user type of that name ("public" before the
+  // others). Internal names ("int4", "_int4").
   const TypeInfo* FindTypeByName(std::string_view schema, std::string_view name) const;
   const UserType* FindUserType(Oid oid) const;  // nullptr: Postgres's own
-  bool HasSchema(std::string_view name) const;  // public, pg_catalog, information_schema, sluice and the user's
+  bool HasSchema(std::string_view name)
+      const;  // public, pg_catalog, information_schema, sluice and the user's
   // "C", "POSIX", "default" and what the shards reported; kInvalidOid: none. An empty schema: any.
   Oid FindCollationByName(std::string_view schema, std::string_view name) const;
   // As SQL for a shard: "C", "de-x-icu", … quoted; "" for kInvalidOid.
   std::string CollationSql(Oid collation) const;
 
-  // Makes the types and collations known to FindType() and FindCollator() of this process. Whoever makes
-  // a Catalog current in a process calls it.
+  // Makes the types and collations known to FindType() and FindCollator() of this process. Whoever
+  // makes a Catalog current in a process calls it.
   void RegisterObjects() const;
 };
 

@@ -1,5 +1,5 @@
-// OPTIONS (…) of servers, user mappings, tables and columns: which names each wrapper takes where, and
-// which of their values make sense, as postgres_fdw judges them.
+// OPTIONS (…) of servers, user mappings, tables and columns: which names each wrapper takes where,
+// and which of their values make sense, as postgres_fdw judges them.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The durable catalog: one LMDB environment in DIR/catalog, opened after fork only. One write transaction
-// per commit (LMDB syncs it); readers load whole snapshots.
+// The durable catalog: one LMDB environment in DIR/catalog, opened after fork only. One write
+// transaction per commit (LMDB syncs it); readers load whole snapshots.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// System views that the server answers itself: their names and columns. The rows are made in postmaster/.
+// System views that the server answers itself: their names and columns. The rows are made in
+// postmaster/.
 #pragma once
 
 #include <span>
@@ -19,7 +20,8 @@ struct VirtualTable {
 };
 
 std::span<const VirtualTable> AllVirtualTables();
-// An empty schema: as if pg_catalog came first in the search path; sluice's views need their schema.
+// An empty schema: as if pg_catalog came first in the search path; sluice's views need their
+// schema.
 const VirtualTable* FindVirtualTable(std::string_view schema, std::string_view name);
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
-// Commands that change the catalog: Postgres's DDL for servers, foreign tables, partitions and views, and
-// CALL sluice.…. Each works on a copy of the session's catalog and replaces it when it has succeeded, so
-// that a failed command leaves nothing behind.
+// Commands that change the catalog: Postgres's DDL for servers, foreign tables, partitions and
+// views, and CALL sluice.…. Each works on a copy of the session's catalog and replaces it when it
+// has succeeded, so that a failed command leaves nothing behind.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,9 @@
 namespace sluice {
 
 struct DdlContext {
-  // The session's catalog. After a change: a new one, not yet durable; the caller commits it by CatalogStore at COMMIT
-  // or forgets it at ROLLBACK (and then registers the old one's objects again).
+  // The session's catalog. After a change: a new one, not yet durable; the caller commits it by
+  // CatalogStore at COMMIT or forgets it at ROLLBACK (and then registers the old one's objects
+  // again).
   std::shared_ptr<const Catalog>& current;
   bool& pending;  // set with every change of `current`
   const SessionSettings* settings;

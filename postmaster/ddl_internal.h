@@ -90,8 +90,8 @@ struct TypeAndMod {
 TypeAndMod ResolveType(Ddl& ddl, const PgQuery__TypeName& name, Oid server);
 // The shard's type by name, registered here with its enum labels and its array type. Throws 42704
 // where the server has none, 42804 where another server's type of that name differs.
-// A domain is taken as the type that it is over, as Postgres's own protocol tells it to clients; not
-// with `keep_domain` (as an array's element, whose oid is part of the values).
+// A domain is taken as the type that it is over, as Postgres's own protocol tells it to clients;
+// not with `keep_domain` (as an array's element, whose oid is part of the values).
 TypeAndMod ImportType(Ddl& ddl, Oid server, std::string_view schema, std::string_view name,
                       bool keep_domain);
 // A collation of a shard.

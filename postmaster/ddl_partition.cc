@@ -266,7 +266,8 @@ void LinkPartition(Ddl& ddl, Relation* parent, Relation* child, PartitionBound b
     CheckNewBound(ddl.catalog, *parent, child->name, bound);
   } catch (QueryError& failure) {
     // Postgres points at an overlap, not at a modulus that does not fit.
-    bool modulus = parent->key.strategy == PartitionStrategy::kHash && !failure.error.detail.empty();
+    bool modulus =
+        parent->key.strategy == PartitionStrategy::kHash && !failure.error.detail.empty();
     ddl.ThrowAt(failure.error, modulus ? -1 : location);
   }
   child->bound = std::move(bound);

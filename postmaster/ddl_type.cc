@@ -124,7 +124,7 @@ struct RemoteType {
   bool preferred, collatable;
   std::string base_schema, base_name;  // of a domain
   int32_t base_typmod = -1;
-  std::vector<std::string> labels;     // of an enum
+  std::vector<std::string> labels;  // of an enum
 };
 
 // nullopt: the server has none.

@@ -1,5 +1,5 @@
-// One statement on one server or several at once, its rows as text: what IMPORT FOREIGN SCHEMA, attach_table and
-// analyze ask of the shards' catalogs. Small results only; all is held in memory.
+// One statement on one server or several at once, its rows as text: what IMPORT FOREIGN SCHEMA,
+// attach_table and analyze ask of the shards' catalogs. Small results only; all is held in memory.
 #pragma once
 
 #include <functional>
@@ -32,13 +32,13 @@ struct RemoteSession {
   int64_t silence_timeout_us = 0;
 };
 
-// All at once, through the io worker; results in the order of `queries`. Throws the first error, after
-// all have ended.
+// All at once, through the io worker; results in the order of `queries`. Throws the first error,
+// after all have ended.
 std::vector<RemoteRows> RunRemoteQueries(const Catalog& catalog, const RemoteSession& session,
                                          std::span<const RemoteQuery> queries);
 
 // RunRemoteQueries with the session bound: what DDL gets.
-using RemoteRunner =
-    std::function<std::vector<RemoteRows>(const Catalog& catalog, std::span<const RemoteQuery> queries)>;
+using RemoteRunner = std::function<std::vector<RemoteRows>(const Catalog& catalog,
+                                                           std::span<const RemoteQuery> queries)>;
 
 }  // namespace sluice
