@@ -22,7 +22,7 @@ ChunkWriter::ChunkWriter(Stream* stream, SliceKind kind)
     : stream_(stream), kind_(kind), producer_(stream->output), size_(Pool()->chunk_size_bytes) {}
 
 ChunkWriter::~ChunkWriter() {
-  SLUICE_ASSERT(chunk_ == kNoChunk);
+  SLUICE_ASSERT(base_ == nullptr);
 }
 
 bool ChunkWriter::TakeQuota() {
@@ -49,20 +49,40 @@ bool ChunkWriter::TakeQuota() {
   return true;
 }
 
-bool ChunkWriter::Ready() {
-  if (chunk_ != kNoChunk) {
+bool ChunkWriter::Ready(bool may_buffer) {
+  if (base_ != nullptr) {
     if (end_ < size_) return true;
     Leave();
   }
-  if (!TakeQuota()) return false;
-  chunk_ = AcquireChunk(Pool(), stream_);
-  base_ = ChunkData(*Pool(), chunk_);
+  if (FlushBacklog() && TakeQuota()) {
+    chunk_ = AcquireChunk(Pool(), stream_);
+    base_ = ChunkData(*Pool(), chunk_);
+    Add(&stream_->chunks, 1);
+  } else {
+    if (!may_buffer) return false;
+    buffer_.resize(size_);
+    base_ = buffer_.data();
+  }
   SLUICE_ASSERT(carry_.size() < size_);
   std::memcpy(base_, carry_.data(), carry_.size());
   begin_ = parsed_ = rows_ = slices_ = 0;
   end_ = static_cast<uint32_t>(carry_.size());
   carry_.clear();
-  Add(&stream_->chunks, 1);
+  return true;
+}
+
+bool ChunkWriter::FlushBacklog() {
+  while (!backlog_.empty()) {
+    if (!TakeQuota()) return false;
+    Buffered& next = backlog_.front();
+    ChunkId chunk = AcquireChunk(Pool(), stream_);
+    Add(&stream_->chunks, 1);
+    char* data = ChunkData(*Pool(), chunk);
+    std::memcpy(data, next.bytes.data(), next.bytes.size());
+    Push({kind_, stream_->index, chunk, data, next.bytes.size(), next.rows});
+    backlog_bytes_ -= next.bytes.size();
+    backlog_.pop_front();
+  }
   return true;
 }
 
@@ -88,7 +108,7 @@ void ChunkWriter::Push(const Slice& slice) {
 }
 
 void ChunkWriter::Publish() {
-  if (rows_ == 0) return;
+  if (rows_ == 0 || chunk_ == kNoChunk) return;  // what is buffered goes as a whole, in Finish
   SLUICE_ASSERT(slices_ < kSlicesPerChunkMax);
   slices_++;
   AddReference(Pool(), chunk_);
@@ -100,14 +120,18 @@ void ChunkWriter::Publish() {
 }
 
 void ChunkWriter::DropChunk() {
-  DropReference(Pool(), chunk_);
+  if (chunk_ != kNoChunk) DropReference(Pool(), chunk_);
+  ForgetChunk();
+}
+
+void ChunkWriter::ForgetChunk() {
   chunk_ = kNoChunk;
   base_ = nullptr;
   begin_ = parsed_ = end_ = rows_ = slices_ = 0;
 }
 
 void ChunkWriter::Leave() {
-  if (chunk_ == kNoChunk) return;
+  if (base_ == nullptr) return;
   carry_.assign(base_ + parsed_, end_ - parsed_);
   Finish();
 }
@@ -115,33 +139,38 @@ void ChunkWriter::Leave() {
 void ChunkWriter::TakeUnparsed(std::string* rest) {
   if (rest == nullptr) return;
   rest->append(carry_);
-  if (chunk_ != kNoChunk) rest->append(base_ + parsed_, end_ - parsed_);
+  if (base_ != nullptr) rest->append(base_ + parsed_, end_ - parsed_);
   carry_.clear();
 }
 
 void ChunkWriter::Finish(std::string* rest) {
   TakeUnparsed(rest);
-  if (chunk_ == kNoChunk) return;
+  if (base_ == nullptr) return;
   if (rows_ == 0) return DropChunk();
+  if (chunk_ == kNoChunk) {
+    backlog_.push_back({std::string(base_ + begin_, parsed_ - begin_), rows_});
+    backlog_bytes_ += parsed_ - begin_;
+    return ForgetChunk();
+  }
   // The last slice takes over the producer's own reference.
   SLUICE_ASSERT(slices_ < kSlicesPerChunkMax);
   Slice slice{kind_, stream_->index, chunk_, base_ + begin_, parsed_ - begin_, rows_};
-  chunk_ = kNoChunk;
-  base_ = nullptr;
-  begin_ = parsed_ = end_ = rows_ = slices_ = 0;
+  ForgetChunk();
   Push(slice);
 }
 
 void ChunkWriter::Abandon(std::string* rest) {
   TakeUnparsed(rest);
   carry_.clear();
-  if (chunk_ != kNoChunk) DropChunk();
+  backlog_.clear();
+  backlog_bytes_ = 0;
+  if (base_ != nullptr) DropChunk();
 }
 
 bool ChunkWriter::PublishOversized(char* data, size_t size_bytes) {
   SLUICE_ASSERT(unparsed_bytes() == 0 && carry_.empty());
   Finish();
-  if (!TakeQuota()) return false;
+  if (!FlushBacklog() || !TakeQuota()) return false;
   ChunkId chunk = AcquireChunk(Pool(), stream_);  // never touched: it stands for the quota
   Add(&stream_->chunks, 1);
   Push({SliceKind::kOversized, stream_->index, chunk, data, size_bytes, 1});

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 
 #include "fdw/timer.h"
@@ -27,7 +28,12 @@ class ChunkWriter {
 
   // Makes sure of a chunk with room in it. False: the quota is used up, and the stream is held
   // back; ask again after this process's latch was set.
-  bool Ready();
+  // With `may_buffer` it is always true: rows go to memory of our own, the backlog, until there is
+  // room again. That is for connections that others wait for.
+  bool Ready(bool may_buffer = false);
+  // Publishes what of the backlog the quota allows; whether that is all of it.
+  bool FlushBacklog();
+  size_t backlog_bytes() const { return backlog_bytes_; }
   bool held_back() const { return held_back_since_us_ != 0; }
 
   // REQUIRES (all below): Ready() was true.
@@ -71,13 +77,22 @@ class ChunkWriter {
   bool TakeQuota();  // whether one more chunk may be acquired; else held back
   void Push(const Slice& slice);
   void DropChunk();
+  void ForgetChunk();
   void TakeUnparsed(std::string* rest);
 
   Stream* const stream_;
   const SliceKind kind_;
   ChunkProducer producer_;
 
-  ChunkId chunk_ = kNoChunk;
+  struct Buffered {
+    std::string bytes;
+    uint32_t rows;
+  };
+  std::deque<Buffered> backlog_;
+  size_t backlog_bytes_ = 0;
+  std::string buffer_;
+
+  ChunkId chunk_ = kNoChunk;  // none while `base_` is `buffer_`
   char* base_ = nullptr;
   uint32_t size_ = 0;
   uint32_t begin_ = 0, parsed_ = 0, end_ = 0;

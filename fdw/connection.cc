@@ -57,7 +57,7 @@ void Connection::Run(PostgresStream* stream) {
   if (stream_ != nullptr || !steps_.empty()) {
     SLUICE_ASSERT(pin_ != 0);
     queue_.push_back(stream);
-    return;
+    return Pump();  // the one before it may be held back, and must not keep this one waiting now
   }
   stream_ = stream;
   begun_ = false;
@@ -147,7 +147,17 @@ void Connection::Pump() {
                     assembly_.header.total_bytes - assembly_.filled_bytes);
   } else if (UsesChunk()) {
     ChunkWriter* writer = stream_->writer();
-    if (!writer->Ready()) return stream_->WaitForRoom();
+    // A held-back stream must not keep a session's other streams from the one connection that they
+    // share: the consumer may want those first.
+    if (!writer->Ready(!queue_.empty())) return stream_->WaitForRoom();
+    if (writer->backlog_bytes() > 0) stream_->WaitForRoom();
+    if (writer->backlog_bytes() > worker_->config.backlog_bytes_max) {
+      Error error =
+          MakeError(sqlstate::kOutOfMemory, "too many rows wait for others of one transaction");
+      error.detail =
+          fmt::format("Streams from server \"{}\" share a connection.", pool_->server_name());
+      return FailStream(error);
+    }
     into_ = Into::kChunk;
     socket_.Receive(writer->room(), writer->room_bytes());
   } else {

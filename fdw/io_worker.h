@@ -18,6 +18,7 @@ struct IoWorkerConfig {
   int64_t idle_timeout_us = 300'000'000;    // an unused connection is closed after it
   int64_t cancel_timeout_us =
       10'000'000;  // a cancelled connection that is not ready by then is closed
+  size_t backlog_bytes_max = 256 << 20;   // a pinned stream's, while others wait for its connection
   uint32_t prepared_statements_max = 64;  // a connection
   IoFaults faults;                        // tests only: all zero = none
 };

@@ -238,6 +238,47 @@ TEST_P(PostgresProtocol, a_pin_keeps_its_connection_until_unpinned_and_leaves_no
   EXPECT_EQ(Connections(), "2");
 }
 
+TEST_P(PostgresProtocol, streams_of_one_pin_do_not_wait_for_each_others_consumer) {
+  StartServer();
+  Run(StreamKind::kSimple, "BEGIN", 5);
+  // A join in a transaction: the second stream is read first, while the first is not read at all.
+  TestGroup group(2);
+  ReadyQueue* queues[2];
+  for (int i = 0; i < 2; i++) {
+    group.Set(i, StreamKind::kQuery, group.Spec(*shard), "SELECT id, name FROM t ORDER BY id");
+    group[i].pin = 5;
+    group[i].chunk_quota = 2;
+    queues[i] = MakeReadyQueue(&group.arena(), SlicesMax(2), 1);
+    group[i].output = queues[i];
+  }
+  OpenStreams(group.operator->());
+  for (int i : {1, 0}) {
+    ChunkConsumer consumer(queues[i], 0);
+    Drained drained;
+    Slice slice;
+    while (consumer.ClaimOrWait(&slice, WaitEvent::kMergeReady)) {
+      if (slice.kind != SliceKind::kEnd) drained.Take(slice);
+      ReleaseSlice(slice);
+    }
+    EXPECT_EQ(drained.rows, 100000u);
+    for (int n = 0; n < 100; n++) EXPECT_EQ(drained.text[n], std::to_string(n + 1));
+    EXPECT_EQ(group[i].state.load(), StreamState::kEnded);
+  }
+  group.Close();
+  // The same, but closed before the first is read.
+  TestGroup closed(2);
+  for (int i = 0; i < 2; i++) {
+    closed.Set(i, StreamKind::kQuery, closed.Spec(*shard), "SELECT id, name FROM t ORDER BY id");
+    closed[i].pin = 5;
+    closed[i].chunk_quota = 2;
+  }
+  closed.Open();
+  usleep(100'000);
+  closed.Close();
+  EXPECT_EQ(Value("SELECT 7", 5), "7");
+  Unpin(5);
+}
+
 TEST_P(PostgresProtocol, groups_wait_in_turn_for_connections_and_time_out) {
   StartServer();
   auto spec_of = [&](TestGroup& group) {

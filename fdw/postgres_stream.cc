@@ -64,13 +64,21 @@ void PostgresStream::Start() {
 }
 
 void PostgresStream::Resume() {
-  if (ended() || connection_ == nullptr) return;
+  if (ended()) return;
+  if (writer_ && !writer_->FlushBacklog()) WaitForLatch();
+  if (finished_) return TryEnd();
+  if (connection_ == nullptr) return;
   if (copying_) TakeInput();
   if (connection_ != nullptr) connection_->Resume();
 }
 
 void PostgresStream::Detach() {
-  if (ended() || connection_ == nullptr) return;
+  if (ended()) return;
+  if (finished_) {  // only its backlog is left
+    writer_->Abandon();
+    return End(StreamState::kCancelled);
+  }
+  if (connection_ == nullptr) return;
   if (copying_) {
     copying_ = false;
     connection_->request().CopyFail("canceled");
@@ -304,7 +312,15 @@ void PostgresStream::OnMainDone(const Step& step, std::string* rest) {
   if (!error && step.error) error = FromShard(*step.error);
   if (!error && stream()->kind == StreamKind::kDescribe) error = PublishDescription();
   LeaveSnapshot(error ? &*error : nullptr);
-  if (error) return End(StreamState::kFailed, &*error);
+  finished_ = true;
+  own_error_ = error;
+  TryEnd();
+}
+
+// Its rows come before its end.
+void PostgresStream::TryEnd() {
+  if (writer_ && !writer_->FlushBacklog()) return WaitForLatch();
+  if (own_error_) return End(StreamState::kFailed, &*own_error_);
   End(StreamState::kEnded);
 }
 

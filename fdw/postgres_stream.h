@@ -58,6 +58,7 @@ class PostgresStream final : public StreamTask {
   void SendDescribe();
   void LeaveSnapshot(const Error* error);
   void Fail(const Error& error);
+  void TryEnd();
   void AppendDescription(char type, std::string_view body);
   std::optional<Error> PublishDescription();
   void TakeInput();
@@ -73,6 +74,7 @@ class PostgresStream final : public StreamTask {
   bool importer_ = false;  // counted in snapshot_->importers
   bool sent_ = false;
   bool executed_ = false;    // its CommandComplete came
+  bool finished_ = false;    // over for the connection; rows may wait in the backlog
   bool retried_ = false;     // on a fresh connection
   bool named_ = false;       // executes a named statement …
   bool parse_sent_ = false;  // … which this request prepares
