@@ -1,4 +1,5 @@
-// GROUP BY and aggregates: whole on the shards, in two steps (partial ones there, combined here), or here.
+// GROUP BY and aggregates: whole on the shards, in two steps (partial ones there, combined here),
+// or here.
 #include "common/error.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
@@ -7,10 +8,12 @@ namespace sluice {
 namespace {
 
 // pg_proc oids.
-constexpr Oid kSumInt8 = 2107, kSumInt4 = 2108, kSumInt2 = 2109, kSumInterval = 2113, kSumNumeric = 2114;
+constexpr Oid kSumInt8 = 2107, kSumInt4 = 2108, kSumInt2 = 2109, kSumInterval = 2113,
+              kSumNumeric = 2114;
 constexpr Oid kAvgInt8 = 2100, kAvgInt4 = 2101, kAvgInt2 = 2102, kAvgNumeric = 2103;
 constexpr Oid kCountAny = 2147, kCountStar = 2803;
-constexpr Oid kNumericToInt8 = 1779, kInt8ToNumeric = 1781, kNumericDivide = 1727, kNumericDivideOper = 1761;
+constexpr Oid kNumericToInt8 = 1779, kInt8ToNumeric = 1781, kNumericDivide = 1727,
+              kNumericDivideOper = 1761;
 
 const Expr* WithFunction(const Expr& aggregate, Oid function, Oid type, Arena* arena) {
   Expr* copy = arena->New<Expr>(aggregate);
@@ -33,8 +36,9 @@ const Expr* CombineWith(Oid function, const Expr* partial, Oid type, Arena* aren
   return combine;
 }
 
-// One aggregate in two steps: `partials` are asked of the shards, `result` computes it from aggregates over
-// them. Only what is exact: no float sums (their rounding would depend on the split).
+// One aggregate in two steps: `partials` are asked of the shards, `result` computes it from
+// aggregates over them. Only what is exact: no float sums (their rounding would depend on the
+// split).
 struct TwoSteps {
   std::vector<const Expr*> partials;
   const Expr* result = nullptr;
@@ -49,26 +53,40 @@ std::optional<TwoSteps> Decompose(const Expr& aggregate, Arena* arena) {
   auto average = [&](Oid sum, Oid sum_type) {
     const Expr* sums = WithFunction(aggregate, sum, sum_type, arena);
     const Expr* counts = WithFunction(aggregate, kCountAny, kInt8Oid, arena);
-    const Expr* total = CombineWith(sum_type == kInt8Oid ? kSumInt8 : kSumNumeric, sums, kNumericOid, arena);
+    const Expr* total =
+        CombineWith(sum_type == kInt8Oid ? kSumInt8 : kSumNumeric, sums, kNumericOid, arena);
     const Expr* count = CombineWith(kSumInt8ToInt8, counts, kInt8Oid, arena);
     const Expr* divisor = MakeCall(kInt8ToNumeric, kInvalidOid, kNumericOid, {count}, arena);
     // Over no rows the sum is NULL, and so is the quotient.
-    return TwoSteps{{sums, counts},
-                    MakeCall(kNumericDivide, kNumericDivideOper, kNumericOid, {total, divisor}, arena)};
+    return TwoSteps{
+        {sums, counts},
+        MakeCall(kNumericDivide, kNumericDivideOper, kNumericOid, {total, divisor}, arena)};
   };
   switch (aggregate.function) {
-    case kCountAny: case kCountStar: return combined(&aggregate, kSumInt8ToInt8, kInt8Oid);
-    case kSumInt2: case kSumInt4: {
+    case kCountAny:
+    case kCountStar:
+      return combined(&aggregate, kSumInt8ToInt8, kInt8Oid);
+    case kSumInt2:
+    case kSumInt4: {
       const Expr* total = CombineWith(kSumInt8, &aggregate, kNumericOid, arena);
-      return TwoSteps{{&aggregate}, MakeCall(kNumericToInt8, kInvalidOid, kInt8Oid, {total}, arena)};
+      return TwoSteps{{&aggregate},
+                      MakeCall(kNumericToInt8, kInvalidOid, kInt8Oid, {total}, arena)};
     }
-    case kSumInt8: case kSumNumeric: return combined(&aggregate, kSumNumeric, kNumericOid);
-    case kSumInterval: return combined(&aggregate, kSumInterval, kIntervalOid);
-    case kAvgInt2: return average(kSumInt2, kInt8Oid);
-    case kAvgInt4: return average(kSumInt4, kInt8Oid);
-    case kAvgInt8: return average(kSumInt8, kNumericOid);
-    case kAvgNumeric: return average(kSumNumeric, kNumericOid);
-    default: break;
+    case kSumInt8:
+    case kSumNumeric:
+      return combined(&aggregate, kSumNumeric, kNumericOid);
+    case kSumInterval:
+      return combined(&aggregate, kSumInterval, kIntervalOid);
+    case kAvgInt2:
+      return average(kSumInt2, kInt8Oid);
+    case kAvgInt4:
+      return average(kSumInt4, kInt8Oid);
+    case kAvgInt8:
+      return average(kSumInt8, kNumericOid);
+    case kAvgNumeric:
+      return average(kSumNumeric, kNumericOid);
+    default:
+      break;
   }
   const ProcInfo* proc = FindProc(aggregate.function);
   if (proc == nullptr) return std::nullopt;
@@ -138,8 +156,8 @@ bool Planner::TryPartialOnShards(const Select& select, const Piece& base,
   }
   for (const Expr* combine : combines) {
     Expr* column = scratch_.New<Expr>(*combine);
-    std::vector<const Expr*> args = {MakeColumn(0, 0, combine->args[0]->type, -1,
-                                                combine->args[0]->collation, &scratch_)};
+    std::vector<const Expr*> args = {
+        MakeColumn(0, 0, combine->args[0]->type, -1, combine->args[0]->collation, &scratch_)};
     column->args = scratch_.CopyArray(args);
     if (!CanAggregate(*column)) return false;
   }
@@ -173,7 +191,8 @@ bool Planner::TryDistinctOnShards(const Select& select, const Piece& base,
     if (!IsInsensitiveToDuplicates(*aggregate)) return false;
     AddUnique(aggregate->args[0], &remote.targets);
   }
-  if (remote.targets.empty() || remote.targets.size() > group_count + 1 || !AllShippable(remote.targets))
+  if (remote.targets.empty() || remote.targets.size() > group_count + 1 ||
+      !AllShippable(remote.targets))
     return false;
   for (const Expr* target : remote.targets)
     if (!CanGroupBy(target->type, target->collation)) return false;
@@ -237,7 +256,8 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
     partial->group_by = LowerAll(groups, input);
     partial->calls = arena_.CopyArray(calls);
     SetOutput(partial, provides);
-    auto states = std::span<OutputColumn>(const_cast<OutputColumn*>(partial->output.data()), provides.size());
+    auto states =
+        std::span<OutputColumn>(const_cast<OutputColumn*>(partial->output.data()), provides.size());
     for (size_t i = groups.size(); i < states.size(); i++) {
       states[i].type = kByteaOid;
       states[i].collation = kInvalidOid;
@@ -255,7 +275,8 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
     return {final_node, provides};
   }
   // Only where there is more to do below than to read.
-  bool only_scans = input.plan->kind == PlanKind::kAppend || input.plan->kind == PlanKind::kForeignScan;
+  bool only_scans =
+      input.plan->kind == PlanKind::kAppend || input.plan->kind == PlanKind::kForeignScan;
   if (workers && !only_scans) input = Gather(std::move(input));
   AggregatePlan* node = make(AggregateMode::kSingle, input);
   node->group_by = LowerAll(groups, input);

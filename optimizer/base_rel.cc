@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kEqualityGuess = 0.005, kRangeGuess = 1.0 / 3, kOtherGuess = 0.25;
 
-// A table that was never analysed has the catalog's default: rather prepare for many rows than for few.
+// A table that was never analysed has the catalog's default: rather prepare for many rows than for
+// few.
 constexpr double kNeverAnalysedRows = 1000, kRowsUnknown = 20000;
 
 double RowsOf(const Relation& table) {
@@ -53,16 +54,19 @@ double Planner::Selectivity(const Select& select, const Expr* qual) const {
       for (const Expr* arg : qual->args) none *= 1 - Selectivity(select, arg);
       return 1 - none;
     }
-    case ExprKind::kNot: return 1 - Selectivity(select, qual->args[0]);
+    case ExprKind::kNot:
+      return 1 - Selectivity(select, qual->args[0]);
     case ExprKind::kIsNull: {
       const ColumnInfo* column = InfoOf(select, qual->args[0]);
       return column == nullptr ? 0.01 : std::max(0.0001, column->null_fraction);
     }
-    case ExprKind::kIsNotNull: return 0.99;
+    case ExprKind::kIsNotNull:
+      return 0.99;
     case ExprKind::kAnyOf: {
       size_t count = qual->args[1]->kind == ExprKind::kArray ? qual->args[1]->args.size()
                                                              : qual->args[1]->value.size() / 8;
-      return std::min(1.0, equality(qual->args[0]) * static_cast<double>(std::max<size_t>(1, count)));
+      return std::min(1.0,
+                      equality(qual->args[0]) * static_cast<double>(std::max<size_t>(1, count)));
     }
     case ExprKind::kCall: {
       const OperatorInfo* oper = FindOperator(qual->oper);
@@ -76,12 +80,14 @@ double Planner::Selectivity(const Select& select, const Expr* qual) const {
         return kRangeGuess;
       return kOtherGuess;
     }
-    default: return kOtherGuess;
+    default:
+      return kOtherGuess;
   }
 }
 
 // Applies conditions over the piece's own rels, above all that is in it.
-void Planner::FilterPiece(const Select& select, Piece& piece, const std::vector<const Expr*>& quals) {
+void Planner::FilterPiece(const Select& select, Piece& piece,
+                          const std::vector<const Expr*>& quals) {
   for (const Expr* qual : quals) piece.rows *= Selectivity(select, qual);
   piece.rows = std::max(1.0, piece.rows);
   if (!piece.remote) {
@@ -129,8 +135,8 @@ Piece Planner::PlanOtherRel(const Select& select, int index) {
   std::vector<const Expr*> provides;
   for (size_t i = 0; i < rel.columns.size(); i++) {
     const QueryColumn& column = rel.columns[i];
-    provides.push_back(
-        MakeColumn(index, static_cast<int>(i), column.type, column.typmod, column.collation, &scratch_));
+    provides.push_back(MakeColumn(index, static_cast<int>(i), column.type, column.typmod,
+                                  column.collation, &scratch_));
   }
   sluice::Plan* plan = nullptr;
   switch (rel.kind) {
@@ -182,7 +188,8 @@ Piece Planner::PlanOtherRel(const Select& select, int index) {
       break;
     }
     case RelKind::kTable:
-    case RelKind::kCte: Refuse("this FROM item is not supported");
+    case RelKind::kCte:
+      Refuse("this FROM item is not supported");
   }
   piece.rows = std::max(1.0, plan->rows);
   piece.local = {plan, provides};

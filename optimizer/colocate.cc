@@ -1,5 +1,5 @@
-// Joins that every shard can do alone: both sides on one server, or both spread by the same rule and joined on
-// the partition key.
+// Joins that every shard can do alone: both sides on one server, or both spread by the same rule
+// and joined on the partition key.
 #include "optimizer/planning.h"
 
 namespace sluice {
@@ -45,8 +45,8 @@ bool SameBound(const PartitionBound& a, const PartitionBound& b) {
          std::ranges::equal(a.to, b.to, same_datum);
 }
 
-// The partition of `other` that holds the keys `leaf` of `relation` holds; null where the two relations are
-// not spread alike.
+// The partition of `other` that holds the keys `leaf` of `relation` holds; null where the two
+// relations are not spread alike.
 const Relation* Counterpart(const Catalog& catalog, const Relation& other, const Relation& leaf) {
   for (Oid oid : other.children) {
     const Relation* child = catalog.FindRelation(oid);
@@ -70,7 +70,8 @@ bool SpreadAlike(const Catalog& catalog, const Relation& a, const Relation& b) {
   return true;
 }
 
-// Renames the columns of a key expression by order of appearance, so that keys of two relations compare.
+// Renames the columns of a key expression by order of appearance, so that keys of two relations
+// compare.
 const Expr* Anonymous(const Expr* key, const std::vector<const Expr*>& columns, Arena* arena) {
   return RewriteExpr(key, arena, [&](const Expr& e, int) -> const Expr* {
     if (e.kind != ExprKind::kColumn) return nullptr;
@@ -91,7 +92,8 @@ const Shard* FindShard(const std::vector<Shard>& shards, int rel, const Relation
 
 }  // namespace
 
-// Whether the two rels' tables are spread by one rule, and `conditions` equate all columns of their keys.
+// Whether the two rels' tables are spread by one rule, and `conditions` equate all columns of their
+// keys.
 bool Planner::SameKey(const Select& select, int left_rel, int right_rel,
                       const std::vector<const Expr*>& conditions) {
   const Relation& left = *select.rels[static_cast<size_t>(left_rel)].table;
@@ -120,8 +122,10 @@ bool Planner::SameKey(const Select& select, int left_rel, int right_rel,
       for (const Expr* condition : conditions) {
         const Expr *a, *b;
         if (!IsEquality(condition, &a, &b)) continue;
-        equated |= (is_column(a, left_rel, left_columns[c]) && is_column(b, right_rel, right_columns[c])) ||
-                   (is_column(b, left_rel, left_columns[c]) && is_column(a, right_rel, right_columns[c]));
+        equated |=
+            (is_column(a, left_rel, left_columns[c]) &&
+             is_column(b, right_rel, right_columns[c])) ||
+            (is_column(b, left_rel, left_columns[c]) && is_column(a, right_rel, right_columns[c]));
       }
       if (!equated) return false;
     }
@@ -130,8 +134,8 @@ bool Planner::SameKey(const Select& select, int left_rel, int right_rel,
 }
 
 // Fills out->shards and out->key_rels.
-bool Planner::AlignShards(const Select& select, const Piece& left, const Piece& right, JoinType type,
-                          const std::vector<const Expr*>& conditions, Piece* out) {
+bool Planner::AlignShards(const Select& select, const Piece& left, const Piece& right,
+                          JoinType type, const std::vector<const Expr*>& conditions, Piece* out) {
   Oid server = OnlyServer(left);
   if (server != kInvalidOid && server == OnlyServer(right)) {
     out->shards = {Combined(Collapsed(left), Collapsed(right))};
@@ -149,9 +153,12 @@ bool Planner::AlignShards(const Select& select, const Piece& left, const Piece& 
       for (const Shard& shard : left.shards) {
         const Relation* counterpart = Counterpart(catalog_, other, *(*shard.LeavesOf(left_rel))[0]);
         const Shard* match = FindShard(right.shards, right_rel, counterpart);
-        if (match == nullptr && keeps_left) match = FindShard(right.unpruned, right_rel, counterpart);
-        if (match != nullptr) shards.push_back(Combined(shard, *match));
-        else if (keeps_left || type == JoinType::kFull) aligned = false;
+        if (match == nullptr && keeps_left)
+          match = FindShard(right.unpruned, right_rel, counterpart);
+        if (match != nullptr)
+          shards.push_back(Combined(shard, *match));
+        else if (keeps_left || type == JoinType::kFull)
+          aligned = false;
       }
       if (type == JoinType::kFull && right.shards.size() != left.shards.size()) aligned = false;
       if (!aligned) continue;
@@ -165,8 +172,8 @@ bool Planner::AlignShards(const Select& select, const Piece& left, const Piece& 
   return false;
 }
 
-bool Planner::TryColocate(const Select& select, const Piece& left, const Piece& right, JoinType type,
-                          const std::vector<const Expr*>& conditions, Piece* out) {
+bool Planner::TryColocate(const Select& select, const Piece& left, const Piece& right,
+                          JoinType type, const std::vector<const Expr*>& conditions, Piece* out) {
   if (!settings_.enable_pushdown_join || !left.remote || !right.remote || !left.pushable ||
       !right.pushable)
     return false;
@@ -178,7 +185,8 @@ bool Planner::TryColocate(const Select& select, const Piece& left, const Piece& 
                                   !left.quals.empty() || !right.quals.empty()))
     return false;
   std::vector<const Expr*> on, local;
-  for (const Expr* condition : conditions) (IsShippable(condition) ? on : local).push_back(condition);
+  for (const Expr* condition : conditions)
+    (IsShippable(condition) ? on : local).push_back(condition);
   if (!inner && !local.empty()) return false;
   Piece joined;
   if (!AlignShards(select, left, right, type, conditions, &joined)) return false;
@@ -188,7 +196,8 @@ bool Planner::TryColocate(const Select& select, const Piece& left, const Piece& 
   joined.local_quals = left.local_quals;
   if (inner) {
     joined.quals.insert(joined.quals.end(), right.quals.begin(), right.quals.end());
-    joined.local_quals.insert(joined.local_quals.end(), right.local_quals.begin(), right.local_quals.end());
+    joined.local_quals.insert(joined.local_quals.end(), right.local_quals.begin(),
+                              right.local_quals.end());
     joined.local_quals.insert(joined.local_quals.end(), local.begin(), local.end());
   } else {
     on.insert(on.end(), right.quals.begin(), right.quals.end());

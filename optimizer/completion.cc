@@ -1,12 +1,15 @@
 #include "optimizer/completion.h"
 
+#include "common/error.h"
 #include "optimizer/planning.h"
+#include "parser/analyze.h"
 #include "types/codec.h"
 
 namespace sluice {
 
-// The columns of one table, from all its shards, all in the binary format: the bytes go on to another Postgres.
-Local Planner::PlanTableCopy(const CompletionTable& table) {
+// The columns of one table, from all its shards, all in the binary format: the bytes go on to
+// another Postgres.
+Local Planner::PlanTableCopy(const CompletionTable& table, const std::vector<Oid>& param_types) {
   Select select;
   QueryRel rel{};
   std::vector<QueryColumn> columns;
@@ -23,7 +26,20 @@ Local Planner::PlanTableCopy(const CompletionTable& table) {
     wanted.push_back(MakeColumn(0, column, c.type, c.typmod, c.collation, &scratch_));
   }
   const Select* outer_naming = std::exchange(naming_, &select);
-  Piece piece = PlanLeaf(select, 0, {});
+  std::vector<const Expr*> quals;
+  for (const std::string& sql : table.conditions) {
+    try {
+      std::vector<Oid> types = param_types;
+      AnalyzeContext context{&catalog_, request_.session, {"public"}, "", "", &scratch_, &types};
+      const Expr* condition = AnalyzeExpression(sql, table.relation, context);
+      if (types != param_types || condition->type != kBoolOid) continue;
+      condition = FoldConstants(condition, Evaluation(false));
+      if (IsShippable(condition)) SplitConjuncts(condition, &quals);
+    } catch (const QueryError&) {
+      // All its rows, then.
+    }
+  }
+  Piece piece = PlanLeaf(select, 0, quals);
   Local local = piece.remote ? ToLocal(select, piece, wanted) : Project(piece.local, wanted);
   naming_ = outer_naming;
   auto all_binary = [&](auto& self, const sluice::Plan* plan) -> void {
@@ -51,7 +67,7 @@ const PlannedStatement* Planner::PlanCompleted(const CompletionRequest& completi
   std::vector<const sluice::Plan*> children;
   for (const CompletionTable& table : completion.tables) {
     inputs.push_back({{}, arena_.CopyString(table.copy_sql)});
-    children.push_back(PlanTableCopy(table).plan);
+    children.push_back(PlanTableCopy(table, completion.param_types).plan);
   }
   node->inputs = arena_.CopyArray(inputs);
   SetChildren(node, children);
@@ -87,7 +103,8 @@ const PlannedStatement* Planner::PlanCompleted(const CompletionRequest& completi
   return statement_;
 }
 
-const PlannedStatement* PlanCompletion(const CompletionRequest& completion, const PlanRequest& request) {
+const PlannedStatement* PlanCompletion(const CompletionRequest& completion,
+                                       const PlanRequest& request) {
   return Planner(request).PlanCompleted(completion);
 }
 

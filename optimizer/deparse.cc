@@ -9,15 +9,20 @@
 
 namespace sluice {
 
-std::string Deparser::WholeQuery(const Query& query) { return Select(query); }
+std::string Deparser::WholeQuery(const Query& query) {
+  return Select(query);
+}
 
 void Deparser::OpenScope(std::span<const QueryRel> rels, bool qualify, const Query* query) {
   Scope scope{rels, {}, std::vector<std::vector<const Relation*>>(rels.size()), qualify, {}, query};
-  for (size_t i = 0; i < rels.size(); i++) scope.aliases.push_back(fmt::format("r{}", ++rel_count_));
+  for (size_t i = 0; i < rels.size(); i++)
+    scope.aliases.push_back(fmt::format("r{}", ++rel_count_));
   scopes_.push_back(std::move(scope));
 }
 
-void Deparser::CloseScope() { scopes_.pop_back(); }
+void Deparser::CloseScope() {
+  scopes_.pop_back();
+}
 
 const std::vector<const Relation*>& Deparser::LeavesOf(Scope& scope, int rel) {
   auto& leaves = scope.leaves[static_cast<size_t>(rel)];
@@ -30,7 +35,8 @@ std::string Deparser::RemoteColumn(const Relation& leaf, const QueryRel& rel, in
   // A partition's columns may stand in another order than its parent's: names tell.
   const std::string& name = rel.table->columns[static_cast<size_t>(column)].name;
   int at = leaf.FindColumn(name);
-  if (at < 0) Throw(sqlstate::kUndefinedColumn, "column \"{}\" of \"{}\" does not exist", name, leaf.name);
+  if (at < 0)
+    Throw(sqlstate::kUndefinedColumn, "column \"{}\" of \"{}\" does not exist", name, leaf.name);
   return leaf.columns[static_cast<size_t>(at)].remote_name();
 }
 
@@ -57,7 +63,8 @@ std::string Deparser::TableRel(Scope& scope, int rel) {
 
 std::string Deparser::ColumnAliases(const QueryRel& rel) const {
   std::string text = "(";
-  for (size_t i = 0; i < rel.columns.size(); i++) text += fmt::format("{}c{}", i == 0 ? "" : ", ", i + 1);
+  for (size_t i = 0; i < rel.columns.size(); i++)
+    text += fmt::format("{}c{}", i == 0 ? "" : ", ", i + 1);
   return text + ")";
 }
 
@@ -67,7 +74,8 @@ std::string Deparser::Rel(int index) {
   std::string alias = scope.aliases[static_cast<size_t>(index)];
   const char* lateral = rel.lateral ? "LATERAL " : "";
   switch (rel.kind) {
-    case RelKind::kTable: return TableRel(scope, index);
+    case RelKind::kTable:
+      return TableRel(scope, index);
     case RelKind::kSubquery:
       return lateral + ("(" + Select(*rel.subquery) + ") ") + alias + ColumnAliases(rel);
     case RelKind::kValues: {
@@ -77,13 +85,14 @@ std::string Deparser::Rel(int index) {
       return text + ") " + alias + ColumnAliases(rel);
     }
     case RelKind::kFunction:
-      return lateral + Expression(*rel.function) + (rel.ordinality ? " WITH ORDINALITY " : " ") + alias +
-             ColumnAliases(rel);
+      return lateral + Expression(*rel.function) + (rel.ordinality ? " WITH ORDINALITY " : " ") +
+             alias + ColumnAliases(rel);
     case RelKind::kCte: {
       const Scope& owner = scopes_[scopes_.size() - 1 - static_cast<size_t>(rel.cte_levels_up)];
       return owner.cte_names[static_cast<size_t>(rel.cte)] + " " + alias + ColumnAliases(rel);
     }
-    case RelKind::kVirtual: break;
+    case RelKind::kVirtual:
+      break;
   }
   Refuse("\"{}\" cannot be sent to a shard", rel.alias);
 }
@@ -96,17 +105,20 @@ std::string Deparser::From(const JoinTree& tree, std::vector<std::string>* condi
     std::string text = "SELECT 1 FROM " + From(*tree.right, &inner);
     if (tree.on != nullptr) inner.push_back(Expression(*tree.on));
     for (size_t i = 0; i < inner.size(); i++) text += (i == 0 ? " WHERE " : " AND ") + inner[i];
-    conditions->push_back((tree.type == JoinType::kAnti ? "(NOT EXISTS (" : "(EXISTS (") + text + "))");
+    conditions->push_back((tree.type == JoinType::kAnti ? "(NOT EXISTS (" : "(EXISTS (") + text +
+                          "))");
     return left;
   }
   std::vector<std::string> right_conditions;
   std::string right = From(*tree.right, &right_conditions);
   if (!tree.right->is_leaf) right = "(" + right + ")";
   if (!right_conditions.empty()) {
-    if (tree.type != JoinType::kInner) Refuse("a semi join below an outer join cannot be sent to a shard");
+    if (tree.type != JoinType::kInner)
+      Refuse("a semi join below an outer join cannot be sent to a shard");
     conditions->insert(conditions->end(), right_conditions.begin(), right_conditions.end());
   }
-  static constexpr const char* kWords[] = {" INNER JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN "};
+  static constexpr const char* kWords[] = {" INNER JOIN ", " LEFT JOIN ", " RIGHT JOIN ",
+                                           " FULL JOIN "};
   std::string on = tree.on == nullptr ? "true" : Expression(*tree.on);
   return left + kWords[static_cast<int>(tree.type)] + right + " ON (" + on + ")";
 }
@@ -144,7 +156,8 @@ std::string Deparser::Tail(const Query& query, const std::vector<int>& position)
     if (key.target >= 0 && position[static_cast<size_t>(key.target)] > 0)
       item = fmt::format("{}", position[static_cast<size_t>(key.target)]);
     else
-      item = Unpositional(key.target >= 0 ? *query.targets[static_cast<size_t>(key.target)].expr : *key.expr);
+      item = Unpositional(key.target >= 0 ? *query.targets[static_cast<size_t>(key.target)].expr
+                                          : *key.expr);
     text += (i == 0 ? " ORDER BY " : ", ") + SortItem(key, item);
   }
   if (query.offset != nullptr) text += " OFFSET " + Expression(*query.offset);
@@ -185,7 +198,8 @@ std::string Deparser::Select(const Query& query) {
   std::vector<std::string> conditions;
   if (query.from != nullptr) text += " FROM " + From(*query.from, &conditions);
   if (query.where != nullptr) conditions.push_back(Expression(*query.where));
-  for (size_t i = 0; i < conditions.size(); i++) text += (i == 0 ? " WHERE " : " AND ") + conditions[i];
+  for (size_t i = 0; i < conditions.size(); i++)
+    text += (i == 0 ? " WHERE " : " AND ") + conditions[i];
   for (size_t i = 0; i < query.group_by.size(); i++)
     text += (i == 0 ? " GROUP BY " : ", ") + item(query.group_by[i]);
   bool any_aggregate = HasAggregate(query.having);

@@ -1,5 +1,5 @@
-// Analysed expressions and queries → SQL text that a shard understands as we do: remote names, every
-// constant and parameter with its type, so that the shard resolves the same functions.
+// Analysed expressions and queries → SQL text that a shard understands as we do: remote names,
+// every constant and parameter with its type, so that the shard resolves the same functions.
 //
 // Rels are called r1, r2, … (unique in a statement, so that correlated references need no thought);
 // columns of what isn't a table c1, c2, ….
@@ -17,8 +17,8 @@ class Catalog;
 
 class Deparser {
  public:
-  // The foreign tables, all on one server, that hold `rel`'s rows in this statement (never empty): more
-  // than one are put together by UNION ALL.
+  // The foreign tables, all on one server, that hold `rel`'s rows in this statement (never empty):
+  // more than one are put together by UNION ALL.
   using FindLeaves = std::function<std::vector<const Relation*>(const QueryRel& rel)>;
 
   Deparser(const Catalog& catalog, FindLeaves find_leaves)
@@ -27,8 +27,8 @@ class Deparser {
   // A whole statement, with its own rels, junk targets left out.
   std::string WholeQuery(const Query& query);
 
-  // Piecewise: the scope that expressions of levels_up 0 are resolved in. `qualify` false: one table, whose
-  // columns need no alias.
+  // Piecewise: the scope that expressions of levels_up 0 are resolved in. `qualify` false: one
+  // table, whose columns need no alias.
   void OpenScope(std::span<const QueryRel> rels, bool qualify, const Query* query = nullptr);
   void CloseScope();
   std::string Expression(const Expr& expr);

@@ -57,35 +57,57 @@ std::string Deparser::Expression(const Expr& expr) {
     return "(" + arg(0) + " " + std::string(oper->name) + " " + word + " (" + arg(1) + "))";
   };
   switch (expr.kind) {
-    case ExprKind::kConst: return Constant(expr);
-    case ExprKind::kColumn: return Column(expr);
+    case ExprKind::kConst:
+      return Constant(expr);
+    case ExprKind::kColumn:
+      return Column(expr);
     case ExprKind::kParam:
-    case ExprKind::kExecParam: return Parameter(expr);
-    case ExprKind::kCall: return Call(expr);
-    case ExprKind::kAggregate: return Aggregate(expr);
-    case ExprKind::kAnd: return join(" AND ");
-    case ExprKind::kOr: return join(" OR ");
-    case ExprKind::kNot: return "(NOT " + arg(0) + ")";
-    case ExprKind::kIsNull: return test("IS NULL");
-    case ExprKind::kIsNotNull: return test("IS NOT NULL");
-    case ExprKind::kIsTrue: return test("IS TRUE");
-    case ExprKind::kIsNotTrue: return test("IS NOT TRUE");
-    case ExprKind::kIsFalse: return test("IS FALSE");
-    case ExprKind::kIsNotFalse: return test("IS NOT FALSE");
-    case ExprKind::kIsUnknown: return test("IS UNKNOWN");
-    case ExprKind::kIsNotUnknown: return test("IS NOT UNKNOWN");
-    case ExprKind::kIsDistinct: return "(" + arg(0) + " IS DISTINCT FROM " + arg(1) + ")";
-    case ExprKind::kIsNotDistinct: return "(" + arg(0) + " IS NOT DISTINCT FROM " + arg(1) + ")";
+    case ExprKind::kExecParam:
+      return Parameter(expr);
+    case ExprKind::kCall:
+      return Call(expr);
+    case ExprKind::kAggregate:
+      return Aggregate(expr);
+    case ExprKind::kAnd:
+      return join(" AND ");
+    case ExprKind::kOr:
+      return join(" OR ");
+    case ExprKind::kNot:
+      return "(NOT " + arg(0) + ")";
+    case ExprKind::kIsNull:
+      return test("IS NULL");
+    case ExprKind::kIsNotNull:
+      return test("IS NOT NULL");
+    case ExprKind::kIsTrue:
+      return test("IS TRUE");
+    case ExprKind::kIsNotTrue:
+      return test("IS NOT TRUE");
+    case ExprKind::kIsFalse:
+      return test("IS FALSE");
+    case ExprKind::kIsNotFalse:
+      return test("IS NOT FALSE");
+    case ExprKind::kIsUnknown:
+      return test("IS UNKNOWN");
+    case ExprKind::kIsNotUnknown:
+      return test("IS NOT UNKNOWN");
+    case ExprKind::kIsDistinct:
+      return "(" + arg(0) + " IS DISTINCT FROM " + arg(1) + ")";
+    case ExprKind::kIsNotDistinct:
+      return "(" + arg(0) + " IS NOT DISTINCT FROM " + arg(1) + ")";
     case ExprKind::kCase: {
       std::string text = "CASE";
       for (size_t i = 0; i + 1 < expr.args.size(); i += 2)
         text += " WHEN " + arg(i) + " THEN " + arg(i + 1);
       return text + " ELSE " + arg(expr.args.size() - 1) + " END";
     }
-    case ExprKind::kCoalesce: return "COALESCE(" + Arguments(expr.args) + ")";
-    case ExprKind::kGreatest: return "GREATEST(" + Arguments(expr.args) + ")";
-    case ExprKind::kLeast: return "LEAST(" + Arguments(expr.args) + ")";
-    case ExprKind::kNullIf: return "NULLIF(" + Arguments(expr.args) + ")";
+    case ExprKind::kCoalesce:
+      return "COALESCE(" + Arguments(expr.args) + ")";
+    case ExprKind::kGreatest:
+      return "GREATEST(" + Arguments(expr.args) + ")";
+    case ExprKind::kLeast:
+      return "LEAST(" + Arguments(expr.args) + ")";
+    case ExprKind::kNullIf:
+      return "NULLIF(" + Arguments(expr.args) + ")";
     case ExprKind::kCollate: {
       std::string name = catalog_.CollationSql(expr.collation);
       if (name.empty()) Refuse("COLLATE with this collation is not supported");
@@ -93,15 +115,21 @@ std::string Deparser::Expression(const Expr& expr) {
     }
     case ExprKind::kRelabel:
     case ExprKind::kCoerceViaIo:
-    case ExprKind::kArrayCoerce: return "(" + arg(0) + ")::" + TypeName(expr.type, expr.typmod);
-    case ExprKind::kAnyOf: return quantified("ANY");
-    case ExprKind::kAllOf: return quantified("ALL");
+    case ExprKind::kArrayCoerce:
+      return "(" + arg(0) + ")::" + TypeName(expr.type, expr.typmod);
+    case ExprKind::kAnyOf:
+      return quantified("ANY");
+    case ExprKind::kAllOf:
+      return quantified("ALL");
     case ExprKind::kArray:
       return "ARRAY[" + Arguments(expr.args) + "]::" + TypeName(expr.type, -1);
-    case ExprKind::kSubquery: return Sublink(expr);
-    case ExprKind::kWindow: return Window(expr);
+    case ExprKind::kSubquery:
+      return Sublink(expr);
+    case ExprKind::kWindow:
+      return Window(expr);
     case ExprKind::kRow:
-    case ExprKind::kSqlValue: break;
+    case ExprKind::kSqlValue:
+      break;
   }
   Refuse("this expression cannot be sent to a shard");
 }
@@ -162,7 +190,8 @@ std::string Deparser::Arguments(std::span<const Expr* const> args, bool variadic
 std::string Deparser::Function(Oid function, const Expr& expr) {
   const ProcInfo* proc = FindProc(function);
   if (proc == nullptr) Refuse("function {} cannot be sent to a shard", function);
-  return "pg_catalog." + QuoteIdentifier(proc->name) + "(" + Arguments(expr.args, expr.variadic) + ")";
+  return "pg_catalog." + QuoteIdentifier(proc->name) + "(" + Arguments(expr.args, expr.variadic) +
+         ")";
 }
 
 std::string Deparser::Call(const Expr& expr) {
@@ -202,10 +231,13 @@ std::string Deparser::Aggregate(const Expr& expr) {
 std::string Deparser::Window(const Expr& expr) {
   const Query* query = scopes_.back().query;
   const ProcInfo* proc = FindProc(expr.function);
-  if (query == nullptr || proc == nullptr || static_cast<size_t>(expr.param) >= query->windows.size())
+  if (query == nullptr || proc == nullptr ||
+      static_cast<size_t>(expr.param) >= query->windows.size())
     Refuse("this window function cannot be sent to a shard");
   const WindowClause& window = query->windows[static_cast<size_t>(expr.param)];
-  auto target = [&](int index) { return Unpositional(*query->targets[static_cast<size_t>(index)].expr); };
+  auto target = [&](int index) {
+    return Unpositional(*query->targets[static_cast<size_t>(index)].expr);
+  };
   std::string text = "pg_catalog." + QuoteIdentifier(proc->name) + "(" +
                      (expr.star ? "*" : Arguments(expr.args, expr.variadic)) + ")";
   if (expr.filter != nullptr) text += " FILTER (WHERE " + Expression(*expr.filter) + ")";
@@ -214,7 +246,9 @@ std::string Deparser::Window(const Expr& expr) {
     over += (i == 0 ? "PARTITION BY " : ", ") + target(window.partition_by[i]);
   for (size_t i = 0; i < window.order_by.size(); i++) {
     const SortKey& key = window.order_by[i];
-    over += (i > 0 ? ", " : over.empty() ? "ORDER BY " : " ORDER BY ") +
+    over += (i > 0          ? ", "
+             : over.empty() ? "ORDER BY "
+                            : " ORDER BY ") +
             SortItem(key, key.expr != nullptr ? Unpositional(*key.expr) : target(key.target));
   }
   std::string frame = Frame(window);
@@ -231,8 +265,10 @@ std::string Deparser::Frame(const WindowClause& window) {
     int start, end;
     const char* text;
   };
-  static constexpr Bound kBounds[] = {{0x20, 0x40, "UNBOUNDED PRECEDING"}, {0x80, 0x100, "UNBOUNDED FOLLOWING"},
-                                      {0x200, 0x400, "CURRENT ROW"}, {0x800, 0x1000, "PRECEDING"},
+  static constexpr Bound kBounds[] = {{0x20, 0x40, "UNBOUNDED PRECEDING"},
+                                      {0x80, 0x100, "UNBOUNDED FOLLOWING"},
+                                      {0x200, 0x400, "CURRENT ROW"},
+                                      {0x800, 0x1000, "PRECEDING"},
                                       {0x2000, 0x4000, "FOLLOWING"}};
   auto bound = [&](bool start) -> std::string {
     for (const Bound& b : kBounds) {
@@ -255,11 +291,15 @@ std::string Deparser::Frame(const WindowClause& window) {
 std::string Deparser::Sublink(const Expr& expr) {
   std::string query = "(" + Select(*expr.subquery) + ")";
   switch (expr.sublink) {
-    case SublinkKind::kExists: return "EXISTS " + query;
-    case SublinkKind::kScalar: return query;
-    case SublinkKind::kArray: return "ARRAY" + query;
+    case SublinkKind::kExists:
+      return "EXISTS " + query;
+    case SublinkKind::kScalar:
+      return query;
+    case SublinkKind::kArray:
+      return "ARRAY" + query;
     case SublinkKind::kAny:
-    case SublinkKind::kAll: break;
+    case SublinkKind::kAll:
+      break;
   }
   std::string left = Arguments(expr.args);
   if (expr.args.size() > 1) left = "(" + left + ")";

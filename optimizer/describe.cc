@@ -18,7 +18,8 @@ std::string Constant(const Expr& expr) {
   std::string text;
   if (HasBinaryCodec(expr.type)) {
     Arena arena;
-    AppendText(MakeConstantColumn(expr.type, expr.value, false, &arena), 0, SessionSettings(), &text);
+    AppendText(MakeConstantColumn(expr.type, expr.value, false, &arena), 0, SessionSettings(),
+               &text);
   } else {
     text = expr.value;
   }
@@ -75,54 +76,86 @@ std::string DescribeExpr(const Expr& expr, const DescribeColumn& column) {
   auto function = [&](const char* name) { return name + ("(" + List(expr.args, column)) + ")"; };
   auto quantified = [&](const char* word) {
     const OperatorInfo* oper = FindOperator(expr.oper);
-    return "(" + arg(0) + " " + std::string(oper == nullptr ? "=" : oper->name) + " " + word + " (" +
-           arg(1) + "))";
+    return "(" + arg(0) + " " + std::string(oper == nullptr ? "=" : oper->name) + " " + word +
+           " (" + arg(1) + "))";
   };
   switch (expr.kind) {
-    case ExprKind::kConst: return Constant(expr);
-    case ExprKind::kColumn: return column(expr);
-    case ExprKind::kParam: return fmt::format("${}", expr.param + 1);
-    case ExprKind::kExecParam: return fmt::format("(InitPlan {}).col1", expr.param + 1);
-    case ExprKind::kCall: return Call(expr, column);
+    case ExprKind::kConst:
+      return Constant(expr);
+    case ExprKind::kColumn:
+      return column(expr);
+    case ExprKind::kParam:
+      return fmt::format("${}", expr.param + 1);
+    case ExprKind::kExecParam:
+      return fmt::format("(InitPlan {}).col1", expr.param + 1);
+    case ExprKind::kCall:
+      return Call(expr, column);
     case ExprKind::kAggregate:
       return Aggregate(expr.function, expr.star, expr.distinct, List(expr.args, column),
                        Order(expr.order_by, column),
                        expr.filter == nullptr ? "" : DescribeExpr(*expr.filter, column));
-    case ExprKind::kWindow: return ProcName(expr.function) + "(" + List(expr.args, column) + ") OVER (?)";
-    case ExprKind::kAnd: return "(" + List(expr.args, column, " AND ") + ")";
-    case ExprKind::kOr: return "(" + List(expr.args, column, " OR ") + ")";
-    case ExprKind::kNot: return "(NOT " + arg(0) + ")";
-    case ExprKind::kIsNull: return test("IS NULL");
-    case ExprKind::kIsNotNull: return test("IS NOT NULL");
-    case ExprKind::kIsTrue: return test("IS TRUE");
-    case ExprKind::kIsNotTrue: return test("IS NOT TRUE");
-    case ExprKind::kIsFalse: return test("IS FALSE");
-    case ExprKind::kIsNotFalse: return test("IS NOT FALSE");
-    case ExprKind::kIsUnknown: return test("IS UNKNOWN");
-    case ExprKind::kIsNotUnknown: return test("IS NOT UNKNOWN");
-    case ExprKind::kIsDistinct: return "(" + List(expr.args, column, " IS DISTINCT FROM ") + ")";
-    case ExprKind::kIsNotDistinct: return "(" + List(expr.args, column, " IS NOT DISTINCT FROM ") + ")";
+    case ExprKind::kWindow:
+      return ProcName(expr.function) + "(" + List(expr.args, column) + ") OVER (?)";
+    case ExprKind::kAnd:
+      return "(" + List(expr.args, column, " AND ") + ")";
+    case ExprKind::kOr:
+      return "(" + List(expr.args, column, " OR ") + ")";
+    case ExprKind::kNot:
+      return "(NOT " + arg(0) + ")";
+    case ExprKind::kIsNull:
+      return test("IS NULL");
+    case ExprKind::kIsNotNull:
+      return test("IS NOT NULL");
+    case ExprKind::kIsTrue:
+      return test("IS TRUE");
+    case ExprKind::kIsNotTrue:
+      return test("IS NOT TRUE");
+    case ExprKind::kIsFalse:
+      return test("IS FALSE");
+    case ExprKind::kIsNotFalse:
+      return test("IS NOT FALSE");
+    case ExprKind::kIsUnknown:
+      return test("IS UNKNOWN");
+    case ExprKind::kIsNotUnknown:
+      return test("IS NOT UNKNOWN");
+    case ExprKind::kIsDistinct:
+      return "(" + List(expr.args, column, " IS DISTINCT FROM ") + ")";
+    case ExprKind::kIsNotDistinct:
+      return "(" + List(expr.args, column, " IS NOT DISTINCT FROM ") + ")";
     case ExprKind::kCase: {
       std::string text = "CASE";
       for (size_t i = 0; i + 1 < expr.args.size(); i += 2)
         text += " WHEN " + arg(i) + " THEN " + arg(i + 1);
       return text + " ELSE " + arg(expr.args.size() - 1) + " END";
     }
-    case ExprKind::kCoalesce: return function("COALESCE");
-    case ExprKind::kGreatest: return function("GREATEST");
-    case ExprKind::kLeast: return function("LEAST");
-    case ExprKind::kNullIf: return function("NULLIF");
+    case ExprKind::kCoalesce:
+      return function("COALESCE");
+    case ExprKind::kGreatest:
+      return function("GREATEST");
+    case ExprKind::kLeast:
+      return function("LEAST");
+    case ExprKind::kNullIf:
+      return function("NULLIF");
     case ExprKind::kRelabel:
     case ExprKind::kCoerceViaIo:
-    case ExprKind::kArrayCoerce: return "(" + arg(0) + ")::" + FormatType(expr.type, expr.typmod);
-    case ExprKind::kCollate: return "(" + arg(0) + " COLLATE)";
-    case ExprKind::kAnyOf: return quantified("ANY");
-    case ExprKind::kAllOf: return quantified("ALL");
-    case ExprKind::kArray: return "ARRAY[" + List(expr.args, column) + "]";
-    case ExprKind::kRow: return "ROW(" + List(expr.args, column) + ")";
-    case ExprKind::kSubquery: return "(SubPlan)";
-    case ExprKind::kSqlValue: return "SQLValueFunction";
-    default: return "?";
+    case ExprKind::kArrayCoerce:
+      return "(" + arg(0) + ")::" + FormatType(expr.type, expr.typmod);
+    case ExprKind::kCollate:
+      return "(" + arg(0) + " COLLATE)";
+    case ExprKind::kAnyOf:
+      return quantified("ANY");
+    case ExprKind::kAllOf:
+      return quantified("ALL");
+    case ExprKind::kArray:
+      return "ARRAY[" + List(expr.args, column) + "]";
+    case ExprKind::kRow:
+      return "ROW(" + List(expr.args, column) + ")";
+    case ExprKind::kSubquery:
+      return "(SubPlan)";
+    case ExprKind::kSqlValue:
+      return "SQLValueFunction";
+    default:
+      return "?";
   }
 }
 
@@ -131,14 +164,16 @@ std::string DescribePlanExpr(const Expr& expr, const Plan& plan) {
     size_t child = column.rel == kInner ? 1 : 0;
     if (child >= plan.children.size()) return fmt::format("column{}", column.column + 1);
     const auto& output = plan.children[child]->output;
-    if (static_cast<size_t>(column.column) >= output.size()) return fmt::format("column{}", column.column + 1);
+    if (static_cast<size_t>(column.column) >= output.size())
+      return fmt::format("column{}", column.column + 1);
     return std::string(output[static_cast<size_t>(column.column)].name);
   });
 }
 
 std::string DescribeAggregate(const AggregateCall& call, const Plan& plan) {
   std::string args;
-  for (const Expr* arg : call.args) args += (args.empty() ? "" : ", ") + DescribePlanExpr(*arg, plan);
+  for (const Expr* arg : call.args)
+    args += (args.empty() ? "" : ", ") + DescribePlanExpr(*arg, plan);
   std::string order;
   for (const SortKey& key : call.order_by) {
     order += (order.empty() ? "" : ", ") + DescribePlanExpr(*key.expr, plan);

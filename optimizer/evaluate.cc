@@ -25,25 +25,37 @@ class Evaluator {
 
   std::optional<Value> Evaluate(const Expr& expr) {
     switch (expr.kind) {
-      case ExprKind::kConst: return Value{expr.is_null, expr.value};
-      case ExprKind::kParam: return Param(expr);
+      case ExprKind::kConst:
+        return Value{expr.is_null, expr.value};
+      case ExprKind::kParam:
+        return Param(expr);
       case ExprKind::kColumn:
         if (expr.levels_up != 0 || !input_.column) return std::nullopt;
         return input_.column(expr);
-      case ExprKind::kCall: return Call(expr);
-      case ExprKind::kSqlValue: return SqlValue(expr);
-      case ExprKind::kAnd: return AndOr(expr, false);
-      case ExprKind::kOr: return AndOr(expr, true);
+      case ExprKind::kCall:
+        return Call(expr);
+      case ExprKind::kSqlValue:
+        return SqlValue(expr);
+      case ExprKind::kAnd:
+        return AndOr(expr, false);
+      case ExprKind::kOr:
+        return AndOr(expr, true);
       case ExprKind::kNot: {
         auto arg = Evaluate(*expr.args[0]);
         if (!arg || arg->is_null) return arg;
         return Bool(!IsTrue(*arg));
       }
-      case ExprKind::kIsNull: case ExprKind::kIsNotNull: case ExprKind::kIsTrue:
-      case ExprKind::kIsNotTrue: case ExprKind::kIsFalse: case ExprKind::kIsNotFalse:
-      case ExprKind::kIsUnknown: case ExprKind::kIsNotUnknown:
+      case ExprKind::kIsNull:
+      case ExprKind::kIsNotNull:
+      case ExprKind::kIsTrue:
+      case ExprKind::kIsNotTrue:
+      case ExprKind::kIsFalse:
+      case ExprKind::kIsNotFalse:
+      case ExprKind::kIsUnknown:
+      case ExprKind::kIsNotUnknown:
         return Test(expr);
-      case ExprKind::kCase: return Case(expr);
+      case ExprKind::kCase:
+        return Case(expr);
       case ExprKind::kCoalesce:
         for (const Expr* arg : expr.args) {
           auto value = Evaluate(*arg);
@@ -54,9 +66,12 @@ class Evaluator {
         // Only between types whose values are kept alike.
         if (HasBinaryCodec(expr.type) != HasBinaryCodec(expr.args[0]->type)) return std::nullopt;
         return Evaluate(*expr.args[0]);
-      case ExprKind::kCollate: return Evaluate(*expr.args[0]);
-      case ExprKind::kCoerceViaIo: return CoerceViaIo(expr);
-      default: return std::nullopt;
+      case ExprKind::kCollate:
+        return Evaluate(*expr.args[0]);
+      case ExprKind::kCoerceViaIo:
+        return CoerceViaIo(expr);
+      default:
+        return std::nullopt;
     }
   }
 
@@ -83,16 +98,21 @@ class Evaluator {
   std::optional<Value> SqlValue(const Expr& expr) {
     Value now = Timestamp(input_.settings->now);
     switch (expr.param) {
-      case kCurrentDate: return Kernel(kTimestamptzToDateProc, kDateOid, kInvalidOid, {{kTimestamptzOid, now}});
-      case kCurrentTimestamp: return now;
-      case kCurrentTimestampN: return Scaled(kTimestamptzScaleProc, kTimestamptzOid, now, expr.typmod);
+      case kCurrentDate:
+        return Kernel(kTimestamptzToDateProc, kDateOid, kInvalidOid, {{kTimestamptzOid, now}});
+      case kCurrentTimestamp:
+        return now;
+      case kCurrentTimestampN:
+        return Scaled(kTimestamptzScaleProc, kTimestamptzOid, now, expr.typmod);
       case kLocalTimestamp:
       case kLocalTimestampN: {
-        auto local = Kernel(kTimestamptzToTimestampProc, kTimestampOid, kInvalidOid, {{kTimestamptzOid, now}});
+        auto local = Kernel(kTimestamptzToTimestampProc, kTimestampOid, kInvalidOid,
+                            {{kTimestamptzOid, now}});
         if (!local || expr.param == kLocalTimestamp) return local;
         return Scaled(kTimestampScaleProc, kTimestampOid, *local, expr.typmod);
       }
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
 
@@ -124,7 +144,8 @@ class Evaluator {
     return Kernel(expr.function, expr.type, expr.input_collation, args);
   }
 
-  std::optional<Value> Kernel(Oid function, Oid type, Oid collation, const std::vector<TypedValue>& args) {
+  std::optional<Value> Kernel(Oid function, Oid type, Oid collation,
+                              const std::vector<TypedValue>& args) {
     const sluice::Kernel* kernel = FindKernel(function);
     if (kernel == nullptr || !HasBinaryCodec(type)) return std::nullopt;
     if (collation != kInvalidOid && !CanCollate(collation)) return std::nullopt;
@@ -142,8 +163,9 @@ class Evaluator {
     out.data = arena_->NewArray<uint64_t>(2).data();  // the widest value is 16 bytes
     out.nulls = arena_->NewArray<uint8_t>(1).data();
     EvalContext context{arena_, input_.settings};
-    KernelCall call{pointers, &out, nullptr, 1,
-                    collation == kInvalidOid ? nullptr : FindCollator(collation), &context};
+    KernelCall call{
+        pointers, &out, nullptr, 1, collation == kInvalidOid ? nullptr : FindCollator(collation),
+        &context};
     kernel->fn(call);
     if (out.IsNull(0)) return Value{};
     std::string bytes;
@@ -155,9 +177,12 @@ class Evaluator {
     bool any_null = false, any_unknown = false;
     for (const Expr* arg : expr.args) {
       auto value = Evaluate(*arg);
-      if (!value) any_unknown = true;
-      else if (value->is_null) any_null = true;
-      else if (IsTrue(*value) == decides) return Bool(decides);
+      if (!value)
+        any_unknown = true;
+      else if (value->is_null)
+        any_null = true;
+      else if (IsTrue(*value) == decides)
+        return Bool(decides);
     }
     if (any_unknown) return std::nullopt;
     return any_null ? Value{} : Bool(!decides);
@@ -167,12 +192,20 @@ class Evaluator {
     auto arg = Evaluate(*expr.args[0]);
     if (!arg) return std::nullopt;
     switch (expr.kind) {
-      case ExprKind::kIsNull: case ExprKind::kIsUnknown: return Bool(arg->is_null);
-      case ExprKind::kIsNotNull: case ExprKind::kIsNotUnknown: return Bool(!arg->is_null);
-      case ExprKind::kIsTrue: return Bool(IsTrue(*arg));
-      case ExprKind::kIsNotTrue: return Bool(!IsTrue(*arg));
-      case ExprKind::kIsFalse: return Bool(!arg->is_null && !IsTrue(*arg));
-      default: return Bool(arg->is_null || IsTrue(*arg));
+      case ExprKind::kIsNull:
+      case ExprKind::kIsUnknown:
+        return Bool(arg->is_null);
+      case ExprKind::kIsNotNull:
+      case ExprKind::kIsNotUnknown:
+        return Bool(!arg->is_null);
+      case ExprKind::kIsTrue:
+        return Bool(IsTrue(*arg));
+      case ExprKind::kIsNotTrue:
+        return Bool(!IsTrue(*arg));
+      case ExprKind::kIsFalse:
+        return Bool(!arg->is_null && !IsTrue(*arg));
+      default:
+        return Bool(arg->is_null || IsTrue(*arg));
     }
   }
 
@@ -191,7 +224,8 @@ class Evaluator {
     auto value = Evaluate(arg);
     if (!value || value->is_null) return value;
     std::string text;
-    AppendText(MakeConstantColumn(arg.type, value->bytes, false, arena_), 0, *input_.settings, &text);
+    AppendText(MakeConstantColumn(arg.type, value->bytes, false, arena_), 0, *input_.settings,
+               &text);
     return Value{false, ParseText(expr.type, -1, text, *input_.settings, arena_)};
   }
 
@@ -201,11 +235,23 @@ class Evaluator {
 
 bool IsFoldable(const Expr& expr) {
   switch (expr.kind) {
-    case ExprKind::kCall: case ExprKind::kSqlValue: case ExprKind::kAnd: case ExprKind::kOr:
-    case ExprKind::kNot: case ExprKind::kIsNull: case ExprKind::kIsNotNull: case ExprKind::kIsTrue:
-    case ExprKind::kIsNotTrue: case ExprKind::kIsFalse: case ExprKind::kIsNotFalse:
-    case ExprKind::kIsUnknown: case ExprKind::kIsNotUnknown: case ExprKind::kCase:
-    case ExprKind::kCoalesce: case ExprKind::kRelabel: case ExprKind::kCoerceViaIo:
+    case ExprKind::kCall:
+    case ExprKind::kSqlValue:
+    case ExprKind::kAnd:
+    case ExprKind::kOr:
+    case ExprKind::kNot:
+    case ExprKind::kIsNull:
+    case ExprKind::kIsNotNull:
+    case ExprKind::kIsTrue:
+    case ExprKind::kIsNotTrue:
+    case ExprKind::kIsFalse:
+    case ExprKind::kIsNotFalse:
+    case ExprKind::kIsUnknown:
+    case ExprKind::kIsNotUnknown:
+    case ExprKind::kCase:
+    case ExprKind::kCoalesce:
+    case ExprKind::kRelabel:
+    case ExprKind::kCoerceViaIo:
       return true;
     default:
       return false;

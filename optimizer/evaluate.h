@@ -1,5 +1,6 @@
-// Expressions over nothing, or over a few known columns, computed while planning: for constant folding,
-// pruning and LIMIT. One value at a time through the kernels of types/; the executor isn't needed.
+// Expressions over nothing, or over a few known columns, computed while planning: for constant
+// folding, pruning and LIMIT. One value at a time through the kernels of types/; the executor isn't
+// needed.
 #pragma once
 
 #include <functional>
@@ -22,17 +23,17 @@ struct EvaluationInput {
   std::function<std::optional<Value>(const Expr& column)> column = {};
 };
 
-// nullopt where the value cannot be known here: a column or parameter without value, something without a
-// kernel, anything volatile. An error in the computation (1/0) is nullopt too: whoever runs the expression
-// later raises it, if it is reached at all.
+// nullopt where the value cannot be known here: a column or parameter without value, something
+// without a kernel, anything volatile. An error in the computation (1/0) is nullopt too: whoever
+// runs the expression later raises it, if it is reached at all.
 std::optional<Value> EvaluateExpr(const Expr& expr, const EvaluationInput& input);
 
 // <0, 0, >0 in the type's default order; both not NULL. nullopt where the type has no order here.
 std::optional<int> CompareValues(Oid type, Oid collation, std::string_view a, std::string_view b,
                                  Arena* arena);
 
-// Replaces what can be computed without parameters by constants; now() and the like too: they have one value
-// in a statement.
+// Replaces what can be computed without parameters by constants; now() and the like too: they have
+// one value in a statement.
 const Expr* FoldConstants(const Expr* expr, const EvaluationInput& input);
 const Query* FoldConstantsInQuery(const Query& query, const EvaluationInput& input);
 

@@ -69,8 +69,9 @@ bool EqualExpr(const Expr* a, const Expr* b) {
       a->collation != b->collation || a->is_null != b->is_null || a->value != b->value ||
       a->rel != b->rel || a->column != b->column || a->levels_up != b->levels_up ||
       a->param != b->param || a->function != b->function ||
-      a->input_collation != b->input_collation || a->variadic != b->variadic || a->star != b->star || a->distinct != b->distinct ||
-      a->sublink != b->sublink || a->subquery != b->subquery || a->args.size() != b->args.size())
+      a->input_collation != b->input_collation || a->variadic != b->variadic ||
+      a->star != b->star || a->distinct != b->distinct || a->sublink != b->sublink ||
+      a->subquery != b->subquery || a->args.size() != b->args.size())
     return false;
   if (!EqualExpr(a->filter, b->filter) || !EqualKeys(a->order_by, b->order_by)) return false;
   for (size_t i = 0; i < a->args.size(); i++)
@@ -104,7 +105,8 @@ bool AnyExprInQuery(const Query& query, const DepthPredicate& found, int depth) 
   for (const Cte& cte : query.ctes)
     if (AnyExprInQuery(*cte.query, found, depth + 1)) return true;
   for (const WindowClause& window : query.windows)
-    if (AnyExpr(window.start_offset, found, depth) || AnyExpr(window.end_offset, found, depth)) return true;
+    if (AnyExpr(window.start_offset, found, depth) || AnyExpr(window.end_offset, found, depth))
+      return true;
   return AnyInTree(query.from, found, depth) || AnyExpr(query.where, found, depth) ||
          AnyExpr(query.having, found, depth) || AnyExpr(query.limit, found, depth) ||
          AnyExpr(query.offset, found, depth) || AnyInSetOp(query.set_op, found, depth);
@@ -128,7 +130,8 @@ const Expr* RewriteExpr(const Expr* expr, Arena* arena, const DepthRewriter& rep
   return copy;
 }
 
-const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter& replace, int depth) {
+const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter& replace,
+                          int depth) {
   Query* copy = arena->New<Query>(query);
   std::span<QueryRel> rels = arena->CopyArray(query.rels);
   for (QueryRel& rel : rels) {
@@ -254,7 +257,8 @@ const Expr* MakeTyped(ExprKind kind, Oid type, std::vector<const Expr*> args, Ar
   return expr;
 }
 
-const Expr* MakeCall(Oid function, Oid oper, Oid type, std::vector<const Expr*> args, Arena* arena) {
+const Expr* MakeCall(Oid function, Oid oper, Oid type, std::vector<const Expr*> args,
+                     Arena* arena) {
   Expr* expr = arena->New<Expr>(*MakeTyped(ExprKind::kCall, type, std::move(args), arena));
   expr->function = function;
   expr->oper = oper;
@@ -272,7 +276,8 @@ const Expr* MakeOperator(Oid oper, const Expr* left, const Expr* right, Arena* a
 uint64_t RelsOf(const Expr* expr) {
   uint64_t rels = 0;
   AnyExpr(expr, [&](const Expr& e, int depth) {
-    if (e.kind == ExprKind::kColumn && e.levels_up == depth && e.rel >= 0) rels |= uint64_t{1} << e.rel;
+    if (e.kind == ExprKind::kColumn && e.levels_up == depth && e.rel >= 0)
+      rels |= uint64_t{1} << e.rel;
     return false;
   });
   return rels;
@@ -296,8 +301,12 @@ bool IsVolatileNode(const Expr& e, int) {
 }
 }  // namespace
 
-bool HasVolatile(const Expr* expr) { return AnyExpr(expr, IsVolatileNode); }
-bool HasVolatileInQuery(const Query& query) { return AnyExprInQuery(query, IsVolatileNode); }
+bool HasVolatile(const Expr* expr) {
+  return AnyExpr(expr, IsVolatileNode);
+}
+bool HasVolatileInQuery(const Query& query) {
+  return AnyExprInQuery(query, IsVolatileNode);
+}
 
 namespace {
 // NULL (not merely not true) as soon as all columns of `rels` are NULL.
@@ -348,7 +357,8 @@ bool IsStrictOver(const Expr* expr, uint64_t rels) {
 }
 
 bool IsEquality(const Expr* expr, const Expr** left, const Expr** right) {
-  if (expr->kind != ExprKind::kCall || expr->args.size() != 2 || expr->oper == kInvalidOid) return false;
+  if (expr->kind != ExprKind::kCall || expr->args.size() != 2 || expr->oper == kInvalidOid)
+    return false;
   const OperatorInfo* oper = FindOperator(expr->oper);
   if (oper == nullptr || oper->name != "=" || !oper->can_hash) return false;
   *left = expr->args[0];

@@ -1,5 +1,5 @@
-// Expression trees: comparing, walking, rewriting, building. Expressions are never changed in place: a
-// rewrite shares what it leaves alone.
+// Expression trees: comparing, walking, rewriting, building. Expressions are never changed in
+// place: a rewrite shares what it leaves alone.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-// The same expression, whatever its place in the text. Subqueries are equal only if they are one object.
+// The same expression, whatever its place in the text. Subqueries are equal only if they are one
+// object.
 bool EqualExpr(const Expr* a, const Expr* b);
 
 // Whether `found` says so for `expr` or anything in it. Subqueries are entered with depth + 1.
@@ -18,11 +19,13 @@ using DepthPredicate = std::function<bool(const Expr&, int depth)>;
 bool AnyExpr(const Expr* expr, const DepthPredicate& found, int depth = 0);
 bool AnyExprInQuery(const Query& query, const DepthPredicate& found, int depth = 0);
 
-// Top-down copy. Where `replace` gives an expression it takes the old one's place and is not entered;
-// where it gives null the children are rewritten. Subqueries are entered with depth + 1.
+// Top-down copy. Where `replace` gives an expression it takes the old one's place and is not
+// entered; where it gives null the children are rewritten. Subqueries are entered with depth + 1.
 using DepthRewriter = std::function<const Expr*(const Expr&, int depth)>;
-const Expr* RewriteExpr(const Expr* expr, Arena* arena, const DepthRewriter& replace, int depth = 0);
-const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter& replace, int depth);
+const Expr* RewriteExpr(const Expr* expr, Arena* arena, const DepthRewriter& replace,
+                        int depth = 0);
+const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter& replace,
+                          int depth);
 
 // Everything copied, strings too: for expressions that outlive their arena.
 const Expr* DeepCopyExpr(const Expr* expr, Arena* arena);
@@ -41,7 +44,8 @@ const Expr* MakeTyped(ExprKind kind, Oid type, std::vector<const Expr*> args, Ar
 // The call of an operator by oid; 0A000 if it isn't known.
 const Expr* MakeOperator(Oid oper, const Expr* left, const Expr* right, Arena* arena);
 
-// Which rels (kColumn, this level) `expr` refers to, as bits; rels from 64 are refused where rels are made.
+// Which rels (kColumn, this level) `expr` refers to, as bits; rels from 64 are refused where rels
+// are made.
 uint64_t RelsOf(const Expr* expr);
 bool HasAggregate(const Expr* expr);
 bool HasSubquery(const Expr* expr);

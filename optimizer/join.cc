@@ -1,5 +1,5 @@
-// FROM and WHERE: conditions go down as far as they may, inner joins are ordered greedily, outer joins stay
-// where they were written.
+// FROM and WHERE: conditions go down as far as they may, inner joins are ordered greedily, outer
+// joins stay where they were written.
 #include "common/error.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
@@ -13,7 +13,9 @@ std::vector<const Expr*> WithColumns(std::vector<const Expr*> required,
   return required;
 }
 
-bool Within(const Expr* expr, uint64_t rels) { return (RelsOf(expr) & ~rels) == 0; }
+bool Within(const Expr* expr, uint64_t rels) {
+  return (RelsOf(expr) & ~rels) == 0;
+}
 
 // Moves the members for which `take` holds to the result.
 template <typename Take>
@@ -32,8 +34,8 @@ bool IsKnown(const Expr* expr) {
   return expr->kind == ExprKind::kConst || expr->kind == ExprKind::kParam;
 }
 
-// The pairs of hash keys among `conditions`; the others stay in `rest`. Both sides' keys get one type, so that
-// equal values hash alike.
+// The pairs of hash keys among `conditions`; the others stay in `rest`. Both sides' keys get one
+// type, so that equal values hash alike.
 struct HashKeys {
   std::vector<const Expr*> outer, inner, rest;
 };
@@ -45,7 +47,8 @@ int IntegerWidth(Oid type) {
 const Expr* AsInt8(const Expr* expr, Arena* arena) {
   constexpr Oid kInt4ToInt8 = 481, kInt2ToInt8 = 754;
   if (expr->type == kInt8Oid) return expr;
-  return MakeCall(expr->type == kInt4Oid ? kInt4ToInt8 : kInt2ToInt8, kInvalidOid, kInt8Oid, {expr}, arena);
+  return MakeCall(expr->type == kInt4Oid ? kInt4ToInt8 : kInt2ToInt8, kInvalidOid, kInt8Oid, {expr},
+                  arena);
 }
 
 HashKeys FindHashKeys(const std::vector<const Expr*>& conditions, uint64_t outer, uint64_t inner,
@@ -116,13 +119,15 @@ Piece Planner::PlanFrom(const Select& select, const std::vector<const Expr*>& re
 }
 
 Piece Planner::PlanLeaf(const Select& select, int rel, const std::vector<const Expr*>& quals) {
-  if (select.rels[static_cast<size_t>(rel)].kind == RelKind::kTable) return PlanTable(select, rel, quals);
+  if (select.rels[static_cast<size_t>(rel)].kind == RelKind::kTable)
+    return PlanTable(select, rel, quals);
   Piece piece = PlanOtherRel(select, rel);
   FilterPiece(select, piece, quals);
   return piece;
 }
 
-// `quals` hold above the node and refer to its rels only. `required`: expressions that the result's user needs.
+// `quals` hold above the node and refer to its rels only. `required`: expressions that the result's
+// user needs.
 Piece Planner::PlanNode(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
                         const std::vector<const Expr*>& required) {
   if (node->rel >= 0) return PlanLeaf(select, node->rel, quals);
@@ -144,7 +149,8 @@ Piece Planner::PlanOuterJoin(const Select& select, JoinNode* node, std::vector<c
   uint64_t left_rels = RelsOfNode(*node->left), right_rels = RelsOfNode(*node->right);
   std::vector<const Expr*> on = node->on, left_quals, right_quals;
   if (node->type != JoinType::kFull) {
-    left_quals = TakeIf(&quals, [&](const Expr* e) { return Within(e, left_rels) && !HasVolatile(e); });
+    left_quals =
+        TakeIf(&quals, [&](const Expr* e) { return Within(e, left_rels) && !HasVolatile(e); });
     // What the left side's constants say about the right side's columns, through ON.
     std::vector<const Expr*> known = on;
     known.insert(known.end(), left_quals.begin(), left_quals.end());
@@ -159,7 +165,8 @@ Piece Planner::PlanOuterJoin(const Select& select, JoinNode* node, std::vector<c
       right_quals.insert(right_quals.end(), own.begin(), own.end());
     }
     if (node->type == JoinType::kSemi) {
-      auto own = TakeIf(&on, [&](const Expr* e) { return Within(e, left_rels) && !HasVolatile(e); });
+      auto own =
+          TakeIf(&on, [&](const Expr* e) { return Within(e, left_rels) && !HasVolatile(e); });
       left_quals.insert(left_quals.end(), own.begin(), own.end());
     }
   }
@@ -203,9 +210,8 @@ Piece Planner::PlanInnerJoins(const Select& select, JoinNode* node, std::vector<
   std::vector<std::vector<const Expr*>> item_quals;
   for (size_t i = 0; i < items.size(); i++) {
     uint64_t rels = RelsOfNode(*items[i]);
-    item_quals.push_back(TakeIf(&pool, [&](const Expr* e) {
-      return Within(e, rels) && (RelsOf(e) != 0 || i == 0);
-    }));
+    item_quals.push_back(TakeIf(
+        &pool, [&](const Expr* e) { return Within(e, rels) && (RelsOf(e) != 0 || i == 0); }));
   }
   std::vector<const Expr*> below = WithColumns(required, pool);
   std::vector<Piece> pieces;
@@ -224,7 +230,8 @@ Piece Planner::PlanInnerJoins(const Select& select, JoinNode* node, std::vector<
           if (Within(e, pieces[i].rels | pieces[j].rels)) conditions.push_back(e);
         Piece unused;
         int rank = conditions.empty() ? 2 : 1;
-        if (rank == 1 && TryColocate(select, pieces[i], pieces[j], JoinType::kInner, conditions, &unused))
+        if (rank == 1 &&
+            TryColocate(select, pieces[i], pieces[j], JoinType::kInner, conditions, &unused))
           rank = 0;
         double rows = JoinRows(select, pieces[i], pieces[j], JoinType::kInner, conditions);
         if (rank > best_rank || (rank == best_rank && rows >= best_rows)) continue;
@@ -234,8 +241,8 @@ Piece Planner::PlanInnerJoins(const Select& select, JoinNode* node, std::vector<
         best_right = j;
         best_conditions = conditions;
       }
-    Piece joined = Join(select, pieces[best_left], pieces[best_right], JoinType::kInner, best_conditions,
-                        false, below);
+    Piece joined = Join(select, pieces[best_left], pieces[best_right], JoinType::kInner,
+                        best_conditions, false, below);
     TakeIf(&pool, [&](const Expr* e) {
       for (const Expr* used : best_conditions)
         if (used == e) return true;
@@ -257,15 +264,25 @@ double Planner::JoinRows(const Select& select, const Piece& left, const Piece& r
       rows /= 3;
       continue;
     }
-    double distinct = std::max(DistinctValues(select, a, left.rows), DistinctValues(select, b, right.rows));
+    double distinct =
+        std::max(DistinctValues(select, a, left.rows), DistinctValues(select, b, right.rows));
     rows /= distinct > 0 ? distinct : std::max(1.0, std::min(left.rows, right.rows));
   }
   switch (type) {
-    case JoinType::kLeft: rows = std::max(rows, left.rows); break;
-    case JoinType::kFull: rows = std::max({rows, left.rows, right.rows}); break;
-    case JoinType::kSemi: rows = std::min(rows, left.rows / 2); break;
-    case JoinType::kAnti: rows = left.rows / 2; break;
-    default: break;
+    case JoinType::kLeft:
+      rows = std::max(rows, left.rows);
+      break;
+    case JoinType::kFull:
+      rows = std::max({rows, left.rows, right.rows});
+      break;
+    case JoinType::kSemi:
+      rows = std::min(rows, left.rows / 2);
+      break;
+    case JoinType::kAnti:
+      rows = left.rows / 2;
+      break;
+    default:
+      break;
   }
   return std::max(1.0, rows);
 }

@@ -33,11 +33,13 @@ void Planner::SetOutput(sluice::Plan* plan, const std::vector<const Expr*>& expr
   std::span<OutputColumn> output = arena_.NewArray<OutputColumn>(exprs.size());
   for (size_t i = 0; i < exprs.size(); i++) {
     std::string name = DescribeExpr(*exprs[i], [&](const Expr& column) -> std::string {
-      if (naming_ == nullptr || column.rel < 0 || static_cast<size_t>(column.rel) >= naming_->rels.size())
+      if (naming_ == nullptr || column.rel < 0 ||
+          static_cast<size_t>(column.rel) >= naming_->rels.size())
         return fmt::format("column{}", column.column + 1);
       const QueryRel& rel = naming_->rels[static_cast<size_t>(column.rel)];
       std::string_view name = rel.columns[static_cast<size_t>(column.column)].name;
-      return rel.alias.empty() ? std::string(name) : std::string(rel.alias) + "." + std::string(name);
+      return rel.alias.empty() ? std::string(name)
+                               : std::string(rel.alias) + "." + std::string(name);
     });
     output[i] = {arena_.CopyString(name), exprs[i]->type, exprs[i]->typmod, exprs[i]->collation};
   }
@@ -203,24 +205,31 @@ bool Planner::CanBePartial(const sluice::Plan& plan) const {
   };
   if (!no_gather(no_gather, plan)) return false;
   switch (plan.kind) {
-    case PlanKind::kForeignScan: return true;
+    case PlanKind::kForeignScan:
+      return true;
     case PlanKind::kAppend:
       for (const sluice::Plan* child : plan.children)
-        if (child->kind != PlanKind::kForeignScan && child->kind != PlanKind::kValuesScan) return false;
+        if (child->kind != PlanKind::kForeignScan && child->kind != PlanKind::kValuesScan)
+          return false;
       return true;
-    case PlanKind::kProject: case PlanKind::kFilter: return CanBePartial(*plan.children[0]);
+    case PlanKind::kProject:
+    case PlanKind::kFilter:
+      return CanBePartial(*plan.children[0]);
     case PlanKind::kHashJoin: {
       const auto& join = static_cast<const HashJoinPlan&>(plan);
       // A full join's unmatched inner rows would need all participants' word.
-      if (join.type == JoinType::kFull || join.type == JoinType::kRight || join.null_aware) return false;
+      if (join.type == JoinType::kFull || join.type == JoinType::kRight || join.null_aware)
+        return false;
       return CanBePartial(*plan.children[0]);
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
-// Makes every participant of the Gather above run a share of `plan`. What cannot be divided itself (a stream, a
-// grouped subquery) comes in through an Append of one, whose rows the participants divide.
+// Makes every participant of the Gather above run a share of `plan`. What cannot be divided itself
+// (a stream, a grouped subquery) comes in through an Append of one, whose rows the participants
+// divide.
 sluice::Plan* Planner::MakePartial(sluice::Plan* plan) {
   auto child = [&](size_t i) { return MakePartial(const_cast<sluice::Plan*>(plan->children[i])); };
   bool divisible = CanBePartial(*plan) && plan->kind != PlanKind::kForeignScan;
@@ -274,7 +283,9 @@ bool Planner::IsShippable(const Expr* expr) const {
   return !stays && CanShip(*expr, catalog_);
 }
 
-bool Planner::CanComputeHere(const Expr& expr) const { return CanEvaluate(expr); }
+bool Planner::CanComputeHere(const Expr& expr) const {
+  return CanEvaluate(expr);
+}
 
 bool Planner::AllShippable(const std::vector<const Expr*>& exprs) const {
   for (const Expr* expr : exprs)
@@ -290,7 +301,8 @@ const Server& Planner::ServerOf(Oid server) const {
 }
 
 EvaluationInput Planner::Evaluation(bool with_params) {
-  return {request_.session, &scratch_, with_params ? request_.params : std::span<const PlanRequest::Param>()};
+  return {request_.session, &scratch_,
+          with_params ? request_.params : std::span<const PlanRequest::Param>()};
 }
 
 }  // namespace sluice

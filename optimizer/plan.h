@@ -1,9 +1,10 @@
-// The plan: const plain data in the query's shared arena. Workers read it in place; all that changes at
-// run time is the executor's, by node id. Nodes derive from Plan without virtual functions: `kind` says
-// what to cast to.
+// The plan: const plain data in the query's shared arena. Workers read it in place; all that
+// changes at run time is the executor's, by node id. Nodes derive from Plan without virtual
+// functions: `kind` says what to cast to.
 //
-// In a Plan's expressions a kColumn refers to the node's input: rel = kInput (the only child, or the outer
-// child of a join), rel = kInner (a join's inner child); column = that child's output column.
+// In a Plan's expressions a kColumn refers to the node's input: rel = kInput (the only child, or
+// the outer child of a join), rel = kInner (a join's inner child); column = that child's output
+// column.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,26 @@
 namespace sluice {
 
 enum class PlanKind : uint8_t {
-  kResult, kValuesScan, kFunctionScan, kVirtualScan,
-  kForeignScan, kAppend, kMergeAppend,
-  kProject, kFilter, kAggregate, kHashJoin, kNestLoop, kMaterialize,
-  kSort, kLimit, kDistinct, kSetOp, kGather, kGatherMerge, kCompletion,
+  kResult,
+  kValuesScan,
+  kFunctionScan,
+  kVirtualScan,
+  kForeignScan,
+  kAppend,
+  kMergeAppend,
+  kProject,
+  kFilter,
+  kAggregate,
+  kHashJoin,
+  kNestLoop,
+  kMaterialize,
+  kSort,
+  kLimit,
+  kDistinct,
+  kSetOp,
+  kGather,
+  kGatherMerge,
+  kCompletion,
 };
 
 struct OutputColumn {
@@ -32,17 +49,19 @@ struct OutputColumn {
 struct Plan {
   PlanKind kind;
   int32_t id;  // unique in the statement, from 0; shared and instrumentation state is found by it
-  // Every process of the Gather above runs this node, each on a share of the rows (its parallel-aware
-  // descendants divide them). False below a Gather only for the inner sides that every worker repeats.
+  // Every process of the Gather above runs this node, each on a share of the rows (its
+  // parallel-aware descendants divide them). False below a Gather only for the inner sides that
+  // every worker repeats.
   bool partial = false;
-  double rows = 0;          // estimate
+  double rows = 0;  // estimate
   double startup_cost = 0, total_cost = 0;
   int32_t width_bytes = 0;  // estimate
   std::span<const OutputColumn> output;
   std::span<const Plan* const> children;
 };
 
-// One row, the expressions over nothing (SELECT without FROM); or no row where one_time_filter is not true.
+// One row, the expressions over nothing (SELECT without FROM); or no row where one_time_filter is
+// not true.
 struct ResultPlan : Plan {
   std::span<const Expr* const> expressions;
   const Expr* one_time_filter = nullptr;
@@ -58,31 +77,34 @@ struct FunctionScanPlan : Plan {
   bool ordinality = false;
 };
 
-// A view that the server itself answers (pg_stat_activity, sluice.…), through executor/virtual_tables.h.
+// A view that the server itself answers (pg_stat_activity, sluice.…), through
+// executor/virtual_tables.h.
 struct VirtualScanPlan : Plan {
   std::string_view name;
   std::span<const int> columns;  // of the virtual table
 };
 
-// One statement on one server: one stream. Its rows arrive in the result format `binary[i]` a column.
+// One statement on one server: one stream. Its rows arrive in the result format `binary[i]` a
+// column.
 struct ForeignScanPlan : Plan {
-  Oid server;                       // catalog oid
+  Oid server;  // catalog oid
   std::string_view server_name;
   std::string_view relation_names;  // for EXPLAIN: "orders_1 orders", "(orders_1) INNER JOIN (…)"
   std::string_view sql;             // "Remote SQL"
-  std::span<const Expr* const> params;  // $1… of `sql`; constants, kParam or kExecParam; sent typed, binary
-  std::span<const bool> binary;     // a output column
-  bool lines = false;               // the lines wrapper: rows are CSV lines of the whole table
+  std::span<const Expr* const>
+      params;  // $1… of `sql`; constants, kParam or kExecParam; sent typed, binary
+  std::span<const bool> binary;       // a output column
+  bool lines = false;                 // the lines wrapper: rows are CSV lines of the whole table
   std::span<const int> line_columns;  // lines: output column → column of the CSV row
   std::span<const Oid> line_types;
   uint32_t row_limit = 0;
-  bool ordered = false;             // the shard sorts: an ordered merge reads this stream
+  bool ordered = false;  // the shard sorts: an ordered merge reads this stream
 };
 
-// Readiness-based Append. Children that are not partial come in through a Scatter each: foreign scans are
-// produced by the io worker, any other child by whichever participant is free. `parallel`: the ready queue
-// is shared by all participants of the Gather above. claim_whole: participants claim whole children instead
-// (SET parallel_append_claim = 'plan').
+// Readiness-based Append. Children that are not partial come in through a Scatter each: foreign
+// scans are produced by the io worker, any other child by whichever participant is free.
+// `parallel`: the ready queue is shared by all participants of the Gather above. claim_whole:
+// participants claim whole children instead (SET parallel_append_claim = 'plan').
 struct AppendPlan : Plan {
   bool parallel = false;
   bool claim_whole = false;
@@ -108,36 +130,36 @@ enum class AggregateMode : uint8_t {
 };
 
 // Aggregates that only plans use: they combine what shards or a partial step have aggregated.
-inline constexpr Oid kSumInt8ToInt8 = 1;   // sum of counts: int8 → int8, 0 over no rows
+inline constexpr Oid kSumInt8ToInt8 = 1;  // sum of counts: int8 → int8, 0 over no rows
 inline constexpr Oid kFirstInternalAggregate = 1, kLastInternalAggregate = 15;
 
 struct AggregateCall {
-  Oid function;  // pg_proc oid or one of the internal ones
+  Oid function;                       // pg_proc oid or one of the internal ones
   std::span<const Expr* const> args;  // over the input (kSingle, kPartial)
   Oid result_type;
-  Oid input_type;   // of args[0] or kInvalidOid: kFinal needs it too
+  Oid input_type;  // of args[0] or kInvalidOid: kFinal needs it too
   Oid collation = kInvalidOid;
   bool star = false;
   bool distinct = false;
   const Expr* filter = nullptr;
   std::span<const SortKey> order_by = {};  // by `expr` over the input
-  int state_column = -1;  // kFinal: input column
+  int state_column = -1;                   // kFinal: input column
 };
 
-// Output: the group expressions, then the aggregates. No group expressions: exactly one row out (kSingle,
-// kFinal). Hashes; spills past work_mem.
+// Output: the group expressions, then the aggregates. No group expressions: exactly one row out
+// (kSingle, kFinal). Hashes; spills past work_mem.
 struct AggregatePlan : Plan {
   AggregateMode mode;
   std::span<const Expr* const> group_by;  // over the input
   std::span<const AggregateCall> calls;
 };
 
-// children[0] outer (probed), children[1] inner (built). Output: outer columns, then inner columns (semi and
-// anti: outer only). `condition` (over both) must hold too for a match. null_aware: NOT IN's anti join.
-// `shared_build` (partial joins): the participants build one table together.
+// children[0] outer (probed), children[1] inner (built). Output: outer columns, then inner columns
+// (semi and anti: outer only). `condition` (over both) must hold too for a match. null_aware: NOT
+// IN's anti join. `shared_build` (partial joins): the participants build one table together.
 struct HashJoinPlan : Plan {
   JoinType type;
-  std::span<const Expr* const> outer_keys, inner_keys;
+  std::span<const Expr*const> outer_keys, inner_keys;
   const Expr* condition = nullptr;
   bool null_aware = false;
   bool shared_build = false;
@@ -150,21 +172,22 @@ struct NestLoopPlan : Plan {
 
 struct MaterializePlan : Plan {};
 
-// `limit` ≥ 0: only that many first rows are wanted (top-N heap), limit_expr is added up by the planner's
-// executor hook at start: bound = limit + offset.
+// `limit` ≥ 0: only that many first rows are wanted (top-N heap), limit_expr is added up by the
+// planner's executor hook at start: bound = limit + offset.
 struct SortPlan : Plan {
-  std::span<const SortKey> keys;       // target = output column of the child
-  const Expr* bound = nullptr;         // int8 expression: top-N; nullptr: all
+  std::span<const SortKey> keys;  // target = output column of the child
+  const Expr* bound = nullptr;    // int8 expression: top-N; nullptr: all
 };
 
 struct LimitPlan : Plan {
-  const Expr* limit = nullptr;   // int8, NULL = all
+  const Expr* limit = nullptr;  // int8, NULL = all
   const Expr* offset = nullptr;
   bool with_ties = false;
   std::span<const SortKey> keys;  // with_ties
 };
 
-// All columns distinct (hash), or DISTINCT ON: first row of each group of equal `columns` in sorted input.
+// All columns distinct (hash), or DISTINCT ON: first row of each group of equal `columns` in sorted
+// input.
 struct DistinctPlan : Plan {
   std::span<const int> columns;
   bool sorted_input = false;
@@ -185,28 +208,31 @@ struct GatherMergePlan : Plan {
   std::span<const SortKey> keys;
 };
 
-// Completion on a shard: each child's rows are copied into a temporary table on one server and `sql` runs
-// there; its rows are the output.
+// Completion on a shard: each child's rows are copied into a temporary table on one server and
+// `sql` runs there; its rows are the output.
 struct CompletionPlan : Plan {
   Oid server;
   std::string_view server_name;
   struct Input {
     std::string_view create_sql;  // CREATE TEMPORARY TABLE …; empty: `setup` made it
-    // COPY pg_temp.… (…) FROM STDIN (FORMAT binary). The child's scans ask for every column in the binary
-    // format, also of types without a codec: such a column's bytes are to be copied as they are.
+    // COPY pg_temp.… (…) FROM STDIN (FORMAT binary). The child's scans ask for every column in the
+    // binary format, also of types without a codec: such a column's bytes are to be copied as they
+    // are.
     std::string_view copy_sql;
   };
   std::span<const Input> inputs;  // one a child
-  std::span<const std::string_view> setup;   // run first, in order: BEGIN, SET LOCAL, CREATE TEMPORARY …
+  std::span<const std::string_view>
+      setup;  // run first, in order: BEGIN, SET LOCAL, CREATE TEMPORARY …
   std::string_view sql;
   std::span<const Expr* const> params;
   std::span<const bool> binary;
 };
 
 struct InitPlan {
-  const Plan* plan;   // run once by the leader before the main plan, on first use by a stream or expression
-  int param;          // kExecParam
-  SublinkKind kind;   // kScalar (21000 past one row), kExists, kArray
+  const Plan*
+      plan;   // run once by the leader before the main plan, on first use by a stream or expression
+  int param;  // kExecParam
+  SublinkKind kind;  // kScalar (21000 past one row), kExists, kArray
   Oid type;
 };
 
@@ -221,11 +247,12 @@ struct ResultColumn {
 struct PlannedStatement {
   const Plan* root = nullptr;
   std::span<const InitPlan> init_plans;
-  std::span<const ResultColumn> columns;   // output columns of root that the client gets: the first ones
+  std::span<const ResultColumn>
+      columns;  // output columns of root that the client gets: the first ones
   int32_t node_count = 0;
   int32_t exec_param_count = 0;
-  // The root is an Append of foreign scans (or one foreign scan) whose DataRow messages can go to the client
-  // as they are: the scans were asked for exactly the client's columns and formats.
+  // The root is an Append of foreign scans (or one foreign scan) whose DataRow messages can go to
+  // the client as they are: the scans were asked for exactly the client's columns and formats.
   bool pass_through = false;
   bool uses_params = false;
 };

@@ -8,12 +8,18 @@ namespace {
 
 std::string JoinWord(JoinType type) {
   switch (type) {
-    case JoinType::kInner: return "";
-    case JoinType::kLeft: return " Left";
-    case JoinType::kRight: return " Right";
-    case JoinType::kFull: return " Full";
-    case JoinType::kSemi: return " Semi";
-    case JoinType::kAnti: return " Anti";
+    case JoinType::kInner:
+      return "";
+    case JoinType::kLeft:
+      return " Left";
+    case JoinType::kRight:
+      return " Right";
+    case JoinType::kFull:
+      return " Full";
+    case JoinType::kSemi:
+      return " Semi";
+    case JoinType::kAnti:
+      return " Anti";
   }
   return "";
 }
@@ -45,12 +51,16 @@ void DescribeScan(const ForeignScanPlan& scan, bool verbose, NodeText* text) {
   bool is_join = scan.relation_names.find(" JOIN ") != std::string_view::npos ||
                  scan.relation_names.find(", ") != std::string_view::npos;
   text->title = "Foreign Scan";
-  if (is_join) text->details.emplace_back("Relations", scan.relation_names);
-  else text->title += " on " + std::string(scan.relation_names);
+  if (is_join)
+    text->details.emplace_back("Relations", scan.relation_names);
+  else
+    text->title += " on " + std::string(scan.relation_names);
   if (!verbose) return;
   text->details.emplace_back("Server", scan.server_name);
-  if (scan.lines) text->details.emplace_back("Format", "csv lines");
-  else text->details.emplace_back("Remote SQL", scan.sql);
+  if (scan.lines)
+    text->details.emplace_back("Format", "csv lines");
+  else
+    text->details.emplace_back("Remote SQL", scan.sql);
 }
 
 void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
@@ -61,10 +71,13 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
     case PlanKind::kResult: {
       const auto& node = static_cast<const ResultPlan&>(plan);
       text->title = "Result";
-      if (node.one_time_filter != nullptr) add("One-Time Filter", DescribePlanExpr(*node.one_time_filter, plan));
+      if (node.one_time_filter != nullptr)
+        add("One-Time Filter", DescribePlanExpr(*node.one_time_filter, plan));
       break;
     }
-    case PlanKind::kValuesScan: text->title = "Values Scan"; break;
+    case PlanKind::kValuesScan:
+      text->title = "Values Scan";
+      break;
     case PlanKind::kFunctionScan: {
       const auto& node = static_cast<const FunctionScanPlan&>(plan);
       text->title = "Function Scan";
@@ -72,7 +85,8 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       break;
     }
     case PlanKind::kVirtualScan:
-      text->title = "Virtual Scan on " + std::string(static_cast<const VirtualScanPlan&>(plan).name);
+      text->title =
+          "Virtual Scan on " + std::string(static_cast<const VirtualScanPlan&>(plan).name);
       break;
     case PlanKind::kForeignScan:
       DescribeScan(static_cast<const ForeignScanPlan&>(plan), verbose, text);
@@ -85,9 +99,12 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
     }
     case PlanKind::kMergeAppend:
       text->title = "Merge Append";
-      add("Sort Key", DescribeSortKeys(static_cast<const MergeAppendPlan&>(plan).keys, plan.output));
+      add("Sort Key",
+          DescribeSortKeys(static_cast<const MergeAppendPlan&>(plan).keys, plan.output));
       break;
-    case PlanKind::kProject: text->title = "Project"; break;
+    case PlanKind::kProject:
+      text->title = "Project";
+      break;
     case PlanKind::kFilter:
       text->title = "Filter";
       add("Filter", DescribePlanExpr(*static_cast<const FilterPlan&>(plan).condition, plan));
@@ -113,7 +130,9 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       if (node.condition != nullptr) add("Join Filter", DescribePlanExpr(*node.condition, plan));
       break;
     }
-    case PlanKind::kMaterialize: text->title = "Materialize"; break;
+    case PlanKind::kMaterialize:
+      text->title = "Materialize";
+      break;
     case PlanKind::kSort: {
       const auto& node = static_cast<const SortPlan&>(plan);
       text->title = "Sort";
@@ -131,7 +150,8 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       text->title = node.sorted_input ? "Unique" : "Distinct";
       std::string columns;
       for (int column : node.columns)
-        columns += (columns.empty() ? "" : ", ") + std::string(plan.output[static_cast<size_t>(column)].name);
+        columns += (columns.empty() ? "" : ", ") +
+                   std::string(plan.output[static_cast<size_t>(column)].name);
       if (!columns.empty()) add("Group Key", columns);
       break;
     }
@@ -181,13 +201,15 @@ NodeText DescribeNode(const Plan& plan, bool verbose) {
   DescribeOwn(plan, verbose, &text);
   if (!verbose) return text;
   std::string output;
-  for (const OutputColumn& column : plan.output) output += (output.empty() ? "" : ", ") + std::string(column.name);
+  for (const OutputColumn& column : plan.output)
+    output += (output.empty() ? "" : ", ") + std::string(column.name);
   text.details.insert(text.details.begin(), {"Output", output});
   return text;
 }
 
 bool IsScattered(const Plan& plan, const Plan& child) {
-  return plan.kind == PlanKind::kAppend && static_cast<const AppendPlan&>(plan).parallel && !child.partial;
+  return plan.kind == PlanKind::kAppend && static_cast<const AppendPlan&>(plan).parallel &&
+         !child.partial;
 }
 
 std::string PlanTreeText(const PlannedStatement& statement, bool verbose) {

@@ -10,7 +10,7 @@
 namespace sluice {
 
 struct NodeText {
-  std::string title;  // "Parallel Hash Left Join"
+  std::string title;                                         // "Parallel Hash Left Join"
   std::vector<std::pair<std::string, std::string>> details;  // "Hash Cond" → "(a.id = b.id)"
 };
 

@@ -29,7 +29,9 @@ struct TableUse {
 }  // namespace
 
 Planner::Planner(const PlanRequest& request)
-    : request_(request), catalog_(*request.catalog), settings_(*request.settings),
+    : request_(request),
+      catalog_(*request.catalog),
+      settings_(*request.settings),
       arena_(*request.arena) {}
 
 namespace {
@@ -48,7 +50,8 @@ void CollectFrom(const Query& query, const JoinTree* tree, std::vector<const Exp
   std::vector<const Expr*> both = quals;
   both.insert(both.end(), on.begin(), on.end());
   add_constants(&both);
-  // Of an outer join's nullable side only what ON says (with constants from the other side) may be used.
+  // Of an outer join's nullable side only what ON says (with constants from the other side) may be
+  // used.
   auto side = [&](const JoinTree* child, bool preserved, bool nullable) {
     std::vector<const Expr*> known;
     if (preserved && !nullable) known = tree->type == JoinType::kInner ? both : quals;
@@ -78,7 +81,9 @@ bool Planner::TryRouter(const Query& query) {
   auto visit = [&](auto& self, const Query& q) -> void {
     std::vector<const Expr*> where;
     SplitConjuncts(q.where, &where);
-    CollectFrom(q, q.from, where, [this](std::vector<const Expr*>* quals) { AddEqualConstants(quals); }, &uses);
+    CollectFrom(
+        q, q.from, where, [this](std::vector<const Expr*>* quals) { AddEqualConstants(quals); },
+        &uses);
     for (const QueryRel& rel : q.rels) {
       table_count += rel.kind == RelKind::kTable;
       other |= rel.kind == RelKind::kVirtual;
@@ -110,7 +115,8 @@ bool Planner::TryRouter(const Query& query) {
     on(on, q.from);
   };
   visit(visit, query);
-  if (other || uses.empty() || uses.size() != table_count || !CanShipQuery(query, catalog_)) return false;
+  if (other || uses.empty() || uses.size() != table_count || !CanShipQuery(query, catalog_))
+    return false;
   std::map<const QueryRel*, std::vector<const Relation*>> leaves;
   Oid server = kInvalidOid;
   double rows = 1;
@@ -133,11 +139,13 @@ bool Planner::TryRouter(const Query& query) {
   scan->server_name = arena_.CopyString(ServerOf(server).name);
   std::string names;
   for (const TableUse& use : uses)
-    for (const Relation* leaf : leaves[use.rel]) names += (names.empty() ? "" : ", ") + leaf->schema + "." + leaf->name;
+    for (const Relation* leaf : leaves[use.rel])
+      names += (names.empty() ? "" : ", ") + leaf->schema + "." + leaf->name;
   scan->relation_names = arena_.CopyString(names);
   scan->sql = arena_.CopyString(sql);
   auto params = arena_.NewArray<const Expr*>(deparser.params().size());
-  for (size_t i = 0; i < params.size(); i++) params[i] = DeepCopyExpr(deparser.params()[i], &arena_);
+  for (size_t i = 0; i < params.size(); i++)
+    params[i] = DeepCopyExpr(deparser.params()[i], &arena_);
   scan->params = params;
   std::vector<const Expr*> provides;
   std::vector<OutputColumn> output;
@@ -176,21 +184,27 @@ void Planner::Estimate(sluice::Plan* plan) {
     rows_in += child->rows;
   }
   switch (plan->kind) {
-    case PlanKind::kForeignScan: case PlanKind::kCompletion:
+    case PlanKind::kForeignScan:
+    case PlanKind::kCompletion:
       startup += kRoundTripCost;
       total += kRoundTripCost + plan->rows * kFetchedRowCost;
       break;
-    case PlanKind::kAppend: case PlanKind::kMergeAppend:  // all scans run at once
+    case PlanKind::kAppend:
+    case PlanKind::kMergeAppend:  // all scans run at once
       startup = plan->children.empty() ? 0 : plan->children[0]->startup_cost;
       break;
-    case PlanKind::kAggregate: case PlanKind::kSort: case PlanKind::kDistinct: case PlanKind::kSetOp:
+    case PlanKind::kAggregate:
+    case PlanKind::kSort:
+    case PlanKind::kDistinct:
+    case PlanKind::kSetOp:
       startup = total + rows_in * kLocalRowCost;
       total = startup + plan->rows * kLocalRowCost;
       break;
     case PlanKind::kNestLoop:
       total += plan->children[0]->rows * plan->children[1]->rows * kLocalRowCost;
       break;
-    default: total += rows_in * kLocalRowCost;
+    default:
+      total += rows_in * kLocalRowCost;
   }
   plan->startup_cost = std::min(startup, total);
   plan->total_cost = total;
@@ -225,7 +239,8 @@ void Planner::Finish(Local root, const Query& query) {
   statement_->root = root.plan;
   statement_->init_plans = arena_.CopyArray(init_plans_);
   statement_->exec_param_count = exec_param_count_;
-  statement_->uses_params = AnyExprInQuery(query, [](const Expr& e, int) { return e.kind == ExprKind::kParam; });
+  statement_->uses_params =
+      AnyExprInQuery(query, [](const Expr& e, int) { return e.kind == ExprKind::kParam; });
   for (const InitPlan& init : init_plans_) Number(const_cast<sluice::Plan*>(init.plan));
   Number(root.plan);
   statement_->node_count = node_count_;
@@ -249,8 +264,10 @@ void Planner::Finish(Local root, const Query& query) {
     for (size_t i = 0; i < binary.size(); i++) binary[i] = ClientFormat(i) == 1;
     scan->binary = binary;
   };
-  if (root.plan->kind == PlanKind::kForeignScan) ask(root.plan);
-  else for (const sluice::Plan* child : root.plan->children) ask(child);
+  if (root.plan->kind == PlanKind::kForeignScan)
+    ask(root.plan);
+  else
+    for (const sluice::Plan* child : root.plan->children) ask(child);
 }
 
 const PlannedStatement* Planner::Plan(const Query& query) {

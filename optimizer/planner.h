@@ -15,10 +15,10 @@ struct SessionSettings;
 struct PlannerSettings {
   bool enable_pushdown_filter = true, enable_pushdown_join = true, enable_pushdown_aggregate = true,
        enable_pushdown_distinct = true, enable_pushdown_sort = true, enable_pushdown_limit = true;
-  bool claim_whole = false;              // parallel_append_claim = 'plan'
+  bool claim_whole = false;  // parallel_append_claim = 'plan'
   int max_parallel_workers_per_gather = 2;
   int64_t work_mem_bytes = 64 << 20;
-  int connections_per_scan = 1;          // block ranges
+  int connections_per_scan = 1;  // block ranges
 };
 
 struct PlanRequest {
@@ -26,10 +26,16 @@ struct PlanRequest {
   const SessionSettings* session;
   const PlannerSettings* settings;
   Arena* arena;  // where the plan goes; shared memory if it is to be run
-  // Bound parameters (binary wire format), for pruning and for folding; empty: plan without their values.
-  struct Param { Oid type; bool is_null; std::string_view value; };
+  // Bound parameters (binary wire format), for pruning and for folding; empty: plan without their
+  // values.
+  struct Param {
+    Oid type;
+    bool is_null;
+    std::string_view value;
+  };
   std::span<const Param> params;
-  // Result formats the client asked for (0 text, 1 binary; none = all text, one = for all): pass-through.
+  // Result formats the client asked for (0 text, 1 binary; none = all text, one = for all):
+  // pass-through.
   std::span<const int16_t> result_formats;
   bool allow_pass_through = true;
 };

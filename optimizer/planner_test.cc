@@ -1,10 +1,9 @@
-// Plans, as text, over a small catalog held in memory: four shards, tables spread by list, hash and range, one
-// spread by a rule only the application knows, one that lies on a single server.
+// Plans, as text, over a small catalog held in memory: four shards, tables spread by list, hash and
+// range, one spread by a rule only the application knows, one that lies on a single server.
 #include "optimizer/planner.h"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
+#include <gtest/gtest.h>
 #include <sstream>
 
 #include "catalog/catalog.h"
@@ -31,17 +30,20 @@ class FakeCatalog {
     }
     // The standard workload's table, spread by a partition expression.
     Spread("orders",
-           {{"id", kInt8Oid}, {"customer", kInt4Oid}, {"region", kTextOid}, {"amount", kNumericOid},
-            {"quantity", kInt4Oid}, {"ts", kTimestamptzOid}, {"price", kFloat8Oid}},
-           PartitionStrategy::kList, "(id % 4)", kInt8Oid, 4000000, [](int i, PartitionBound* bound) {
-             bound->list = {std::to_string(i)};
-           });
+           {{"id", kInt8Oid},
+            {"customer", kInt4Oid},
+            {"region", kTextOid},
+            {"amount", kNumericOid},
+            {"quantity", kInt4Oid},
+            {"ts", kTimestamptzOid},
+            {"price", kFloat8Oid}},
+           PartitionStrategy::kList, "(id % 4)", kInt8Oid, 4000000,
+           [](int i, PartitionBound* bound) { bound->list = {std::to_string(i)}; });
     Spread("items", {{"order_id", kInt8Oid}, {"product", kInt4Oid}, {"qty", kInt4Oid}},
-           PartitionStrategy::kList, "(order_id % 4)", kInt8Oid, 400000, [](int i, PartitionBound* bound) {
-             bound->list = {std::to_string(i)};
-           });
-    Spread("events", {{"day", kDateOid}, {"kind", kTextOid}, {"n", kInt4Oid}}, PartitionStrategy::kRange,
-           "day", kDateOid, 100000, [](int i, PartitionBound* bound) {
+           PartitionStrategy::kList, "(order_id % 4)", kInt8Oid, 400000,
+           [](int i, PartitionBound* bound) { bound->list = {std::to_string(i)}; });
+    Spread("events", {{"day", kDateOid}, {"kind", kTextOid}, {"n", kInt4Oid}},
+           PartitionStrategy::kRange, "day", kDateOid, 100000, [](int i, PartitionBound* bound) {
              bound->from = {{0, fmt::format("2024-0{}-01", i * 2 + 1)}};
              bound->to = {{0, fmt::format("2024-0{}-01", i * 2 + 3)}};
            });
@@ -50,12 +52,15 @@ class FakeCatalog {
              bound->modulus = 4;
              bound->remainder = i;
            });
-    Relation& loose = Add("loose", {{"a", kInt4Oid}, {"b", kTextOid}}, RelationKind::kInheritsParent);
+    Relation& loose =
+        Add("loose", {{"a", kInt4Oid}, {"b", kTextOid}}, RelationKind::kInheritsParent);
     for (int i = 0; i < 2; i++) Leaf(loose, fmt::format("loose_{}", i), i, 500);
-    Relation& small = Add("products", {{"id", kInt4Oid}, {"label", kTextOid}}, RelationKind::kForeignTable);
+    Relation& small =
+        Add("products", {{"id", kInt4Oid}, {"label", kTextOid}}, RelationKind::kForeignTable);
     small.server = 20001;
     small.row_estimate = 100;
-    Relation& notes = Add("notes", {{"product", kInt4Oid}, {"note", kTextOid}}, RelationKind::kForeignTable);
+    Relation& notes =
+        Add("notes", {{"product", kInt4Oid}, {"note", kTextOid}}, RelationKind::kForeignTable);
     notes.server = 20001;
     notes.row_estimate = 300;
   }
@@ -106,7 +111,8 @@ class FakeCatalog {
     parent.key.expressions = {key};
     parent.key.types = {key_type};
     parent.row_estimate = rows;
-    for (int i = 0; i < 4; i++) bound(i, &Leaf(parent, fmt::format("{}_{}", name, i + 1), i, rows / 4).bound);
+    for (int i = 0; i < 4; i++)
+      bound(i, &Leaf(parent, fmt::format("{}_{}", name, i + 1), i, rows / 4).bound);
   }
 };
 
@@ -148,7 +154,8 @@ std::string Compact(const std::string& text) {
     size_t indent = line.find_first_not_of(' ');
     if (indent == std::string::npos) continue;
     bool scan = line.compare(indent, 16, "->  Foreign Scan") == 0;
-    if (skip_indent != std::string::npos && indent > skip_indent) continue;  // inside a skipped scan
+    if (skip_indent != std::string::npos && indent > skip_indent)
+      continue;  // inside a skipped scan
     if (scan && last_scan == indent) {
       count++;
       skip_indent = indent;
@@ -177,7 +184,8 @@ std::string CasesPath() {
   return path.substr(0, path.rfind('/')) + "/planner_test.plans";
 }
 
-// "-- settings" lines set what follows; a statement's lines up to ';', then its plan up to an empty line.
+// "-- settings" lines set what follows; a statement's lines up to ';', then its plan up to an empty
+// line.
 std::vector<Case> ReadCases() {
   std::ifstream file(CasesPath());
   std::vector<Case> cases;
@@ -201,20 +209,30 @@ TEST_F(PlannerTest, PlansAreTheReviewedOnes) {
   std::vector<Case> cases = ReadCases();
   ASSERT_GT(cases.size(), 50u);
   std::string written =
-      "# A statement and its plan; (n scans): the others differ in server and table only. \"-- \" names the\n"
-      "# push-downs that are off (or serial). Reviewed by hand: see planner_test.cc for how to write it anew.\n";
+      "# A statement and its plan; (n scans): the others differ in server and table only. \"-- \" "
+      "names the\n"
+      "# push-downs that are off (or serial). Reviewed by hand: see planner_test.cc for how to "
+      "write it anew.\n";
   for (const Case& c : cases) {
     settings_ = PlannerSettings();
     std::istringstream names(c.settings);
     for (std::string name; names >> name;) {
-      if (name == "filter") settings_.enable_pushdown_filter = false;
-      else if (name == "join") settings_.enable_pushdown_join = false;
-      else if (name == "aggregate") settings_.enable_pushdown_aggregate = false;
-      else if (name == "distinct") settings_.enable_pushdown_distinct = false;
-      else if (name == "sort") settings_.enable_pushdown_sort = false;
-      else if (name == "limit") settings_.enable_pushdown_limit = false;
-      else if (name == "serial") settings_.max_parallel_workers_per_gather = 0;
-      else FAIL() << "unknown setting " << name;
+      if (name == "filter")
+        settings_.enable_pushdown_filter = false;
+      else if (name == "join")
+        settings_.enable_pushdown_join = false;
+      else if (name == "aggregate")
+        settings_.enable_pushdown_aggregate = false;
+      else if (name == "distinct")
+        settings_.enable_pushdown_distinct = false;
+      else if (name == "sort")
+        settings_.enable_pushdown_sort = false;
+      else if (name == "limit")
+        settings_.enable_pushdown_limit = false;
+      else if (name == "serial")
+        settings_.max_parallel_workers_per_gather = 0;
+      else
+        FAIL() << "unknown setting " << name;
     }
     std::string plan;
     try {

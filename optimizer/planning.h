@@ -1,7 +1,8 @@
 // The planner's own types: one PlanQuery call's state. Internal to optimizer/.
 //
-// Expressions stay in the query's form (rel, column) until a node is built; a Relation in construction says
-// which query expressions its output columns are (`provides`), and Lower() finds them there.
+// Expressions stay in the query's form (rel, column) until a node is built; a Relation in
+// construction says which query expressions its output columns are (`provides`), and Lower() finds
+// them there.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,8 @@ class Deparser;
 struct CompletionRequest;
 struct CompletionTable;
 
-// FROM in work. Leaf: rel ≥ 0. right == nullptr: `left` filtered by `on`. Right joins have become left ones.
+// FROM in work. Leaf: rel ≥ 0. right == nullptr: `left` filtered by `on`. Right joins have become
+// left ones.
 struct JoinNode {
   int rel = -1;
   JoinType type = JoinType::kInner;
@@ -58,20 +60,20 @@ struct Shard {
   const std::vector<const Relation*>* LeavesOf(int rel) const;
 };
 
-// Some joined rels: either still remote (SQL for every shard, whose results put together are the piece), or
-// a plan.
+// Some joined rels: either still remote (SQL for every shard, whose results put together are the
+// piece), or a plan.
 struct Piece {
   uint64_t rels = 0;
   bool remote = false;
   double rows = 1;
   // remote
   std::vector<Shard> shards;
-  std::vector<Shard> unpruned;              // a base table's, before pruning
+  std::vector<Shard> unpruned;  // a base table's, before pruning
   const JoinTree* tree = nullptr;
-  std::vector<const Expr*> quals;           // for the shards' WHERE
-  std::vector<const Expr*> local_quals;     // still to be applied here
-  std::vector<int> key_rels;                // whose partition key says on which shard a row lies
-  bool pushable = true;                     // false: only columns can be asked for (the lines wrapper)
+  std::vector<const Expr*> quals;        // for the shards' WHERE
+  std::vector<const Expr*> local_quals;  // still to be applied here
+  std::vector<int> key_rels;             // whose partition key says on which shard a row lies
+  bool pushable = true;                  // false: only columns can be asked for (the lines wrapper)
   // local
   Local local;
 };
@@ -87,7 +89,7 @@ struct RemoteSelect {
   std::vector<SortKey> order_by;  // target: index into targets
   std::optional<int64_t> limit;
   std::optional<double> rows_each;  // estimate, where it isn't the piece's rows
-  bool divisible = false;         // rows of one shard may come as several streams
+  bool divisible = false;           // rows of one shard may come as several streams
 };
 
 class Planner {
@@ -99,7 +101,7 @@ class Planner {
   const PlannedStatement* PlanCompleted(const CompletionRequest& completion);
 
  private:
-  Local PlanTableCopy(const CompletionTable& table);
+  Local PlanTableCopy(const CompletionTable& table, const std::vector<Oid>& param_types);
 
   // planner.cc
   bool TryRouter(const Query& query);
@@ -117,8 +119,8 @@ class Planner {
   JoinNode* NewJoinNode();
   void PullUpSubqueries(Select& select);
   bool PullUp(Select& select, int rel, JoinNode* leaf, bool nullable);
-  // Takes a prepared subquery's rels in. Its tree and expressions are rewritten to `into`'s numbering,
-  // references to the enclosing query becoming references to `into`'s own rels.
+  // Takes a prepared subquery's rels in. Its tree and expressions are rewritten to `into`'s
+  // numbering, references to the enclosing query becoming references to `into`'s own rels.
   void Graft(Select& into, Select& from);
 
   // sublink.cc
@@ -133,10 +135,12 @@ class Planner {
   // setop.cc
   Local PlanSetOp(const Query& query);
   Local PlanSetOpTree(const Query& query, const SetOpTree& tree);
-  void FlattenUnion(const Query& query, const SetOpTree& tree, bool all, std::vector<Local>* children);
+  void FlattenUnion(const Query& query, const SetOpTree& tree, bool all,
+                    std::vector<Local>* children);
 
   // prune.cc
-  std::vector<const Relation*> Prune(const QueryRel& rel, int index, const std::vector<const Expr*>& quals);
+  std::vector<const Relation*> Prune(const QueryRel& rel, int index,
+                                     const std::vector<const Expr*>& quals);
   const std::vector<const Expr*>& KeyExpressions(const Relation& relation);
 
   // join.cc
@@ -179,7 +183,8 @@ class Planner {
   Local MakeScans(const Select& select, const RemoteSelect& remote, bool ordered);
   ForeignScanPlan* MakeScan(const Select& select, const RemoteSelect& remote, const Shard& shard,
                             const std::string& extra_condition);
-  ForeignScanPlan* MakeLinesScan(const Select& select, const RemoteSelect& remote, const Relation& leaf);
+  ForeignScanPlan* MakeLinesScan(const Select& select, const RemoteSelect& remote,
+                                 const Relation& leaf);
   std::string RelationNames(const Select& select, const JoinTree& tree, const Shard& shard) const;
   Local EmptyResult(const std::vector<const Expr*>& provides);
 
@@ -197,14 +202,17 @@ class Planner {
   std::optional<int64_t> RowBound(const Select& select) const;
 
   // aggregate.cc
-  Local PlanAggregate(const Select& select, const Piece& base, const std::vector<const Expr*>& groups,
+  Local PlanAggregate(const Select& select, const Piece& base,
+                      const std::vector<const Expr*>& groups,
                       const std::vector<const Expr*>& aggregates);
-  bool TryPartialOnShards(const Select& select, const Piece& base, const std::vector<const Expr*>& groups,
+  bool TryPartialOnShards(const Select& select, const Piece& base,
+                          const std::vector<const Expr*>& groups,
                           const std::vector<const Expr*>& aggregates, Local* out);
   bool TryDistinctOnShards(const Select& select, const Piece& base,
                            const std::vector<const Expr*>& groups,
                            const std::vector<const Expr*>& aggregates, Local* out);
-  double GroupCount(const Select& select, const std::vector<const Expr*>& groups, double rows) const;
+  double GroupCount(const Select& select, const std::vector<const Expr*>& groups,
+                    double rows) const;
   Local AggregateLocally(Local input, const std::vector<const Expr*>& groups,
                          const std::vector<const Expr*>& aggregates);
 
@@ -244,8 +252,8 @@ class Planner {
   const PlanRequest& request_;
   const Catalog& catalog_;
   const PlannerSettings& settings_;
-  Arena& arena_;    // the plan's
-  Arena scratch_;   // expressions in work
+  Arena& arena_;   // the plan's
+  Arena scratch_;  // expressions in work
   std::vector<std::unique_ptr<JoinNode>> join_nodes_;
   std::vector<InitPlan> init_plans_;
   std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → its parameter

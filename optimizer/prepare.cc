@@ -50,8 +50,9 @@ void ShiftLeaves(JoinNode* node, int by) {
 }
 
 bool IsSimple(const Select& select) {
-  if (select.from == nullptr || select.has_aggregates || select.distinct || !select.order_by.empty() ||
-      select.limit != nullptr || select.offset != nullptr || !select.having.empty())
+  if (select.from == nullptr || select.has_aggregates || select.distinct ||
+      !select.order_by.empty() || select.limit != nullptr || select.offset != nullptr ||
+      !select.having.empty())
     return false;
   for (const Target& target : select.targets)
     if (target.junk || HasVolatile(target.expr) || HasSubquery(target.expr)) return false;
@@ -60,16 +61,18 @@ bool IsSimple(const Select& select) {
 
 }  // namespace
 
-// Each CTE becomes a subquery wherever it is named. What is named twice is computed twice, which is right as
-// long as nothing in it is volatile.
-const Query* Planner::InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack) {
+// Each CTE becomes a subquery wherever it is named. What is named twice is computed twice, which is
+// right as long as nothing in it is volatile.
+const Query* Planner::InlineCtes(const Query& query,
+                                 std::vector<std::vector<const Query*>>& stack) {
   stack.emplace_back();
   for (const Cte& cte : query.ctes) {
     if (cte.recursive) Refuse("WITH RECURSIVE is not supported");
     if (cte.references > 1 && HasVolatileInQuery(*cte.query))
       Refuse("a WITH query with volatile functions that is used more than once is not supported");
     const Query* inlined = InlineCtes(*cte.query, stack);
-    if (IsCorrelated(*inlined)) Refuse("a WITH query that refers to an enclosing query is not supported");
+    if (IsCorrelated(*inlined))
+      Refuse("a WITH query that refers to an enclosing query is not supported");
     stack.back().push_back(inlined);
   }
   Query* copy = scratch_.New<Query>(query);
@@ -106,9 +109,8 @@ const Query* Planner::InlineCtes(const Query& query, std::vector<std::vector<con
     return sublink;
   };
   const Query* result = copy;
-  bool any = AnyExprInQuery(*copy, [](const Expr& e, int depth) {
-    return e.kind == ExprKind::kSubquery && depth == 0;
-  });
+  bool any = AnyExprInQuery(
+      *copy, [](const Expr& e, int depth) { return e.kind == ExprKind::kSubquery && depth == 0; });
   if (any) {
     // The rels' subqueries are done: only this level's own expressions are rewritten.
     std::span<QueryRel> own = scratch_.CopyArray(copy->rels);
@@ -184,8 +186,10 @@ void Planner::Graft(Select& into, Select& from) {
     return RewriteExpr(expr, &scratch_, [&](const Expr& e, int depth) -> const Expr* {
       if (e.kind != ExprKind::kColumn || e.levels_up < depth) return nullptr;
       Expr* column = scratch_.New<Expr>(e);
-      if (e.levels_up == depth) column->rel += offset;
-      else column->levels_up--;
+      if (e.levels_up == depth)
+        column->rel += offset;
+      else
+        column->levels_up--;
       return column;
     });
   };
@@ -196,8 +200,10 @@ void Planner::Graft(Select& into, Select& from) {
     DepthRewriter inside = [&](const Expr& e, int depth) -> const Expr* {
       if (e.kind != ExprKind::kColumn || e.levels_up < depth) return nullptr;
       Expr* column = scratch_.New<Expr>(e);
-      if (e.levels_up == depth) column->rel += offset;
-      else column->levels_up--;
+      if (e.levels_up == depth)
+        column->rel += offset;
+      else
+        column->levels_up--;
       return column;
     };
     if (rel.subquery != nullptr) rel.subquery = RewriteQuery(*rel.subquery, &scratch_, inside, 1);
@@ -254,7 +260,8 @@ void Planner::PullUpSubqueries(Select& select) {
       return;
     }
     bool left_nullable = nullable || node->type == JoinType::kFull;
-    bool right_nullable = nullable || node->type == JoinType::kFull || node->type == JoinType::kLeft;
+    bool right_nullable =
+        nullable || node->type == JoinType::kFull || node->type == JoinType::kLeft;
     self(self, node->left, left_nullable);
     if (node->right != nullptr) self(self, node->right, right_nullable);
   };

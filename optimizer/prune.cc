@@ -1,5 +1,6 @@
-// Which partitions a table's conditions leave: conditions on a partition key itself, and equalities on all the
-// columns of a key expression, which is then computed (`id = 7` under PARTITION BY LIST ((id % 4))).
+// Which partitions a table's conditions leave: conditions on a partition key itself, and equalities
+// on all the columns of a key expression, which is then computed (`id = 7` under PARTITION BY LIST
+// ((id % 4))).
 #include "catalog/partition.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -21,7 +22,8 @@ const Expr* StripRelabel(const Expr* expr) {
   return expr;
 }
 
-// The elements of a one-dimensional array on the wire; NULL elements are left out: they match nothing.
+// The elements of a one-dimensional array on the wire; NULL elements are left out: they match
+// nothing.
 bool ArrayElements(std::string_view wire, Values* elements) {
   if (wire.size() < 12) return false;
   int32_t dimensions = LoadBig<int32_t>(wire.data());
@@ -73,8 +75,10 @@ class ConditionReader {
         if (!value) return std::nullopt;
         return value->is_null ? Values{} : Values{*value};
       }
-      case ExprKind::kAnyOf: return AnyOf(subject, condition);
-      default: return std::nullopt;
+      case ExprKind::kAnyOf:
+        return AnyOf(subject, condition);
+      default:
+        return std::nullopt;
     }
   }
 
@@ -90,8 +94,10 @@ class ConditionReader {
     if (swapped) std::swap(left, right);
     if (!IsSubject(subject, left)) return;
     static constexpr std::pair<std::string_view, KeyConstraint::Kind> kKinds[] = {
-        {"<", KeyConstraint::kLess}, {"<=", KeyConstraint::kLessEqual},
-        {">", KeyConstraint::kGreater}, {">=", KeyConstraint::kGreaterEqual}};
+        {"<", KeyConstraint::kLess},
+        {"<=", KeyConstraint::kLessEqual},
+        {">", KeyConstraint::kGreater},
+        {">=", KeyConstraint::kGreaterEqual}};
     for (auto [name, kind] : kKinds) {
       if (oper->name != name) continue;
       auto value = Converted(*right, subject.type);
@@ -117,7 +123,8 @@ class ConditionReader {
     return EqualExpr(&subject, expr);
   }
 
-  // The value of `expr` as the subject's type: the same type, binary-coercible text, or an integer that fits.
+  // The value of `expr` as the subject's type: the same type, binary-coercible text, or an integer
+  // that fits.
   std::optional<Value> Converted(const Expr& expr, Oid type) {
     auto value = EvaluateExpr(expr, input_);
     if (!value || value->is_null) return value;
@@ -128,7 +135,9 @@ class ConditionReader {
     if (from == to) return to == kBpcharOid ? std::nullopt : std::optional(value);
     auto is_text = [](Oid type) { return type == kTextOid || type == kVarcharOid; };
     if (is_text(from) && is_text(to)) return value;
-    auto width = [](Oid type) { return type == kInt2Oid ? 2 : type == kInt4Oid ? 4 : type == kInt8Oid ? 8 : 0; };
+    auto width = [](Oid type) {
+      return type == kInt2Oid ? 2 : type == kInt4Oid ? 4 : type == kInt8Oid ? 8 : 0;
+    };
     if (width(from) == 0 || width(to) == 0) return std::nullopt;
     int64_t number = width(from) == 2   ? LoadBig<int16_t>(value.bytes.data())
                      : width(from) == 4 ? LoadBig<int32_t>(value.bytes.data())
@@ -178,7 +187,8 @@ class ConditionReader {
   EvaluationInput input_;
 };
 
-// The values of `key` computed from those of its columns; nullopt: some column is free, or too many.
+// The values of `key` computed from those of its columns; nullopt: some column is free, or too
+// many.
 std::optional<Values> ComputedValues(const Expr& key, const std::vector<const Expr*>& quals,
                                      ConditionReader& reader) {
   std::vector<const Expr*> columns;
@@ -230,8 +240,9 @@ Alternatives AlternativesOf(const Expr& key, const std::vector<const Expr*>& qua
   Alternatives alternatives;
   for (const Value& value : *best) {
     alternatives.push_back(ranges);
-    alternatives.back().push_back(value.is_null ? KeyConstraint{KeyConstraint::kNull, {}}
-                                                : KeyConstraint{KeyConstraint::kEqual, value.bytes});
+    alternatives.back().push_back(value.is_null
+                                      ? KeyConstraint{KeyConstraint::kNull, {}}
+                                      : KeyConstraint{KeyConstraint::kEqual, value.bytes});
   }
   return alternatives;
 }
@@ -240,8 +251,8 @@ Alternatives AlternativesOf(const Expr& key, const std::vector<const Expr*>& qua
 
 namespace {
 
-// Key expressions outlive a statement: analysing one takes as long as the rest of a point query's planning.
-// Found by all that they depend on, so that no DDL can make an entry wrong.
+// Key expressions outlive a statement: analysing one takes as long as the rest of a point query's
+// planning. Found by all that they depend on, so that no DDL can make an entry wrong.
 struct KeyCache {
   Arena arena;
   std::unordered_map<std::string, std::vector<const Expr*>> keys;

@@ -16,23 +16,26 @@ const std::vector<const Relation*>* Shard::LeavesOf(int rel) const {
 }
 
 // "(public.orders_1 o) INNER JOIN (public.items_1 i)", as EXPLAIN shows what a scan reads.
-std::string Planner::RelationNames(const Select& select, const JoinTree& tree, const Shard& shard) const {
+std::string Planner::RelationNames(const Select& select, const JoinTree& tree,
+                                   const Shard& shard) const {
   if (!tree.is_leaf) {
     static constexpr const char* kWords[] = {" INNER JOIN ", " LEFT JOIN ", " RIGHT JOIN ",
                                              " FULL JOIN ",  " SEMI JOIN ", " ANTI JOIN "};
-    return "(" + RelationNames(select, *tree.left, shard) + ")" + kWords[static_cast<int>(tree.type)] +
-           "(" + RelationNames(select, *tree.right, shard) + ")";
+    return "(" + RelationNames(select, *tree.left, shard) + ")" +
+           kWords[static_cast<int>(tree.type)] + "(" + RelationNames(select, *tree.right, shard) +
+           ")";
   }
   const QueryRel& rel = select.rels[static_cast<size_t>(tree.rel)];
   const auto& leaves = *shard.LeavesOf(tree.rel);
   std::string text;
   for (const Relation* leaf : leaves)
     text += (text.empty() ? "" : " + ") + QuoteQualified(leaf->schema, leaf->name);
-  return rel.alias.empty() || rel.alias == leaves[0]->name ? text : text + " " + std::string(rel.alias);
+  return rel.alias.empty() || rel.alias == leaves[0]->name ? text
+                                                           : text + " " + std::string(rel.alias);
 }
 
-ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& remote, const Shard& shard,
-                                   const std::string& extra_condition) {
+ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& remote,
+                                   const Shard& shard, const std::string& extra_condition) {
   const Piece& piece = *remote.piece;
   auto find = [&](const QueryRel& rel) -> std::vector<const Relation*> {
     int index = static_cast<int>(&rel - select.rels.data());
@@ -49,7 +52,8 @@ ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& rem
   sql += " FROM " + deparser.From(*piece.tree, &conditions);
   for (const Expr* qual : piece.quals) conditions.push_back(deparser.Expression(*qual));
   if (!extra_condition.empty()) conditions.push_back(extra_condition);
-  for (size_t i = 0; i < conditions.size(); i++) sql += (i == 0 ? " WHERE " : " AND ") + conditions[i];
+  for (size_t i = 0; i < conditions.size(); i++)
+    sql += (i == 0 ? " WHERE " : " AND ") + conditions[i];
   auto position = [&](const Expr& expr) {
     for (size_t i = 0; i < remote.targets.size(); i++)
       if (EqualExpr(remote.targets[i], &expr)) return fmt::format("{}", i + 1);
@@ -71,7 +75,8 @@ ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& rem
   scan->relation_names = arena_.CopyString(RelationNames(select, *piece.tree, shard));
   scan->sql = arena_.CopyString(sql);
   auto params = arena_.NewArray<const Expr*>(deparser.params().size());
-  for (size_t i = 0; i < params.size(); i++) params[i] = DeepCopyExpr(deparser.params()[i], &arena_);
+  for (size_t i = 0; i < params.size(); i++)
+    params[i] = DeepCopyExpr(deparser.params()[i], &arena_);
   scan->params = params;
   auto binary = arena_.NewArray<bool>(remote.targets.size());
   for (size_t i = 0; i < binary.size(); i++) binary[i] = HasBinaryCodec(remote.targets[i]->type);
@@ -97,7 +102,8 @@ ForeignScanPlan* Planner::MakeLinesScan(const Select& select, const RemoteSelect
       continue;
     }
     const QueryRel& rel = select.rels[static_cast<size_t>(target->rel)];
-    columns.push_back(leaf.FindColumn(rel.table->columns[static_cast<size_t>(target->column)].name));
+    columns.push_back(
+        leaf.FindColumn(rel.table->columns[static_cast<size_t>(target->column)].name));
   }
   scan->line_columns = arena_.CopyArray(columns);
   std::vector<Oid> types;
@@ -122,8 +128,8 @@ namespace {
 
 constexpr double kPageBytes = 8192;
 
-// Rows by block ranges, so that several connections share one table's scan. The last range is open: the
-// estimate of the table's size decides only how even they are.
+// Rows by block ranges, so that several connections share one table's scan. The last range is open:
+// the estimate of the table's size decides only how even they are.
 std::vector<std::string> BlockRanges(const Relation& leaf, int count) {
   if (count <= 1) return {""};
   double width = 24;
@@ -186,8 +192,10 @@ Local Planner::MakeScans(const Select& select, const RemoteSelect& remote, bool 
   return {node, asked.targets};
 }
 
-// The piece as a plan whose columns are (at least) what `wanted` needs, its own local conditions applied.
-Local Planner::ToLocal(const Select& select, const Piece& piece, const std::vector<const Expr*>& wanted) {
+// The piece as a plan whose columns are (at least) what `wanted` needs, its own local conditions
+// applied.
+Local Planner::ToLocal(const Select& select, const Piece& piece,
+                       const std::vector<const Expr*>& wanted) {
   if (!piece.remote) return piece.local;
   RemoteSelect remote;
   remote.piece = &piece;
@@ -195,10 +203,11 @@ Local Planner::ToLocal(const Select& select, const Piece& piece, const std::vect
   auto want = [&](const Expr* expr) {
     uint64_t rels = RelsOf(expr);
     bool here = rels != 0 && (rels & ~piece.rels) == 0 && !HasAggregate(expr) && !HasSubquery(expr);
-    // Below a condition that is applied here, an expression would meet rows it must not see (1 / x WHERE
-    // x <> 0): there only what cannot be computed here goes along.
+    // Below a condition that is applied here, an expression would meet rows it must not see (1 / x
+    // WHERE x <> 0): there only what cannot be computed here goes along.
     bool along = piece.local_quals.empty() || !CanComputeHere(*expr);
-    if (here && piece.pushable && along && IsShippable(expr)) return AddUnique(expr, &remote.targets);
+    if (here && piece.pushable && along && IsShippable(expr))
+      return AddUnique(expr, &remote.targets);
     std::vector<const Expr*> columns;
     CollectColumns(expr, &columns);
     for (const Expr* column : columns)

@@ -30,8 +30,9 @@ Local Planner::PlanSetOpTree(const Query& query, const SetOpTree& tree) {
   if (tree.leaf != nullptr) {
     Local leaf = PlanAny(*tree.leaf, false);
     if (leaf.provides.size() < provides.size()) Refuse("this set operation is not supported");
-    std::vector<const Expr*> own(leaf.provides.begin(),
-                                 leaf.provides.begin() + static_cast<std::ptrdiff_t>(provides.size()));
+    std::vector<const Expr*> own(
+        leaf.provides.begin(),
+        leaf.provides.begin() + static_cast<std::ptrdiff_t>(provides.size()));
     for (size_t i = 0; i < own.size(); i++)
       if (own[i]->type != provides[i]->type)
         Refuse("a set operation of {} and {} is not supported", FormatType(own[i]->type),

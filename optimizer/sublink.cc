@@ -1,5 +1,6 @@
-// Subqueries in expressions: EXISTS, IN and their negations among WHERE's conjuncts become semi and anti
-// joins, correlated scalar aggregates left joins on the grouped subquery, uncorrelated ones are computed once.
+// Subqueries in expressions: EXISTS, IN and their negations among WHERE's conjuncts become semi and
+// anti joins, correlated scalar aggregates left joins on the grouped subquery, uncorrelated ones
+// are computed once.
 #include "common/error.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
@@ -28,9 +29,9 @@ bool RefersHere(const Expr* expr) {
 }
 
 bool IsSimpleExists(const Query& query) {
-  return query.set_op == nullptr && query.from != nullptr && !query.has_aggregates && query.windows.empty() &&
-         query.having == nullptr && query.limit == nullptr && query.offset == nullptr &&
-         query.group_by.empty();
+  return query.set_op == nullptr && query.from != nullptr && !query.has_aggregates &&
+         query.windows.empty() && query.having == nullptr && query.limit == nullptr &&
+         query.offset == nullptr && query.group_by.empty();
 }
 
 // A correlated expression of the subquery as the enclosing query sees it.
@@ -67,8 +68,8 @@ const Expr* Planner::AddInitPlan(const Expr& sublink) {
   return expr;
 }
 
-// Replaces the sublinks in an expression. `may_join`: it is evaluated before aggregation, so that a join may
-// deliver the value.
+// Replaces the sublinks in an expression. `may_join`: it is evaluated before aggregation, so that a
+// join may deliver the value.
 const Expr* Planner::ReplaceSublinks(Select& select, const Expr* expr, bool may_join) {
   if (!HasSubquery(expr)) return expr;
   return RewriteExpr(expr, &scratch_, [&](const Expr& e, int) -> const Expr* {
@@ -130,7 +131,8 @@ bool Planner::ConvertConjunct(Select& select, const Expr* conjunct) {
       ConvertAny(select, *any, true);
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -152,7 +154,8 @@ void Planner::ConvertExists(Select& select, const Query& subquery, bool negated)
 
 void Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
   const Query& query = *sublink.subquery;
-  if (HasSubquery(MakeTyped(ExprKind::kAnd, kBoolOid, {sublink.args.begin(), sublink.args.end()}, &scratch_)))
+  if (HasSubquery(MakeTyped(ExprKind::kAnd, kBoolOid, {sublink.args.begin(), sublink.args.end()},
+                            &scratch_)))
     Refuse("a subquery on the left side of IN is not supported");
   bool correlated = IsCorrelated(query);
   JoinNode* node = NewJoinNode();
@@ -180,7 +183,8 @@ void Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
       if (target.junk) continue;
       right.push_back(MakeColumn(rel, static_cast<int>(columns.size()), target.expr->type,
                                  target.expr->typmod, target.expr->collation, &scratch_));
-      columns.push_back({target.name, target.expr->type, target.expr->typmod, target.expr->collation});
+      columns.push_back(
+          {target.name, target.expr->type, target.expr->typmod, target.expr->collation});
     }
     derived.columns = scratch_.CopyArray(columns);
     select.rels.push_back(derived);
@@ -190,18 +194,21 @@ void Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
   if (right.size() < sublink.args.size() || sublink.sublink_operators.size() != sublink.args.size())
     Refuse("IN with this subquery is not supported");
   for (size_t i = 0; i < sublink.args.size(); i++)
-    node->on.push_back(MakeOperator(sublink.sublink_operators[i], sublink.args[i], right[i], &scratch_));
+    node->on.push_back(
+        MakeOperator(sublink.sublink_operators[i], sublink.args[i], right[i], &scratch_));
   node->left = select.from;
   select.from = node;
 }
 
-// (SELECT f(agg(x)…) FROM t WHERE t.k = outer.k AND …) → LEFT JOIN (SELECT k, agg(x)… GROUP BY k) ON …, and
-// f over its columns, where count is 0 for a key that has no rows. nullptr: not of this shape.
+// (SELECT f(agg(x)…) FROM t WHERE t.k = outer.k AND …) → LEFT JOIN (SELECT k, agg(x)… GROUP BY k)
+// ON …, and f over its columns, where count is 0 for a key that has no rows. nullptr: not of this
+// shape.
 const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
   const Query& query = *sublink.subquery;
-  if (query.set_op != nullptr || query.from == nullptr || !query.windows.empty() || !query.group_by.empty() ||
-      query.having != nullptr || query.limit != nullptr || query.offset != nullptr || query.distinct ||
-      !query.distinct_on.empty() || query.targets.empty() || !HasAggregate(query.targets[0].expr) ||
+  if (query.set_op != nullptr || query.from == nullptr || !query.windows.empty() ||
+      !query.group_by.empty() || query.having != nullptr || query.limit != nullptr ||
+      query.offset != nullptr || query.distinct || !query.distinct_on.empty() ||
+      query.targets.empty() || !HasAggregate(query.targets[0].expr) ||
       RefersUp(query.targets[0].expr) || HasSubquery(query.targets[0].expr) ||
       HasVolatile(query.targets[0].expr) || select.from == nullptr)
     return nullptr;
@@ -250,7 +257,8 @@ const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
   for (const Target& target : targets) {
     column_exprs.push_back(MakeColumn(rel, static_cast<int>(columns.size()), target.expr->type,
                                       target.expr->typmod, target.expr->collation, &scratch_));
-    columns.push_back({target.name, target.expr->type, target.expr->typmod, target.expr->collation});
+    columns.push_back(
+        {target.name, target.expr->type, target.expr->typmod, target.expr->collation});
   }
   derived.columns = scratch_.CopyArray(columns);
   select.rels.push_back(derived);
@@ -275,7 +283,8 @@ const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
       const Expr* column = column_exprs[keys.size() + i];
       const ProcInfo* proc = FindProc(e.function);
       if (proc != nullptr && proc->name == "count")
-        return MakeTyped(ExprKind::kCoalesce, kInt8Oid, {column, MakeInt8(0, &scratch_)}, &scratch_);
+        return MakeTyped(ExprKind::kCoalesce, kInt8Oid, {column, MakeInt8(0, &scratch_)},
+                         &scratch_);
       return column;
     }
     return nullptr;

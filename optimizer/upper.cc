@@ -1,5 +1,5 @@
-// Above FROM and WHERE: aggregation, targets, DISTINCT, ORDER BY, LIMIT; as much of it on the shards as stays
-// exact.
+// Above FROM and WHERE: aggregation, targets, DISTINCT, ORDER BY, LIMIT; as much of it on the
+// shards as stays exact.
 #include "common/error.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
@@ -7,8 +7,9 @@
 namespace sluice {
 namespace {
 
-// The client's columns first, what is only sorted or grouped by behind them. place[target] → column. DISTINCT
-// leaves only the client's: it may not see the others, and ORDER BY may not then either.
+// The client's columns first, what is only sorted or grouped by behind them. place[target] →
+// column. DISTINCT leaves only the client's: it may not see the others, and ORDER BY may not then
+// either.
 std::vector<const Expr*> OrderedTargets(const Select& select, std::vector<int>* place) {
   std::vector<const Expr*> ordered;
   place->assign(select.targets.size(), 0);
@@ -34,7 +35,8 @@ std::vector<SortKey> PlacedKeys(const Select& select, const std::vector<int>& pl
     for (const SortKey& key : keys) have |= key.target == column;
     if (have) continue;
     const Expr& expr = *select.targets[static_cast<size_t>(target)].expr;
-    keys.push_back({nullptr, column, FindOrderOperators(expr.type).less, false, false, expr.collation});
+    keys.push_back(
+        {nullptr, column, FindOrderOperators(expr.type).less, false, false, expr.collation});
   }
   return keys;
 }
@@ -49,9 +51,21 @@ int ChildKeyIndex(const std::vector<const Expr*>& exprs, const Expr* wanted) {
 
 bool EqualMeansSame(Oid type) {
   switch (type) {
-    case kBoolOid: case kInt2Oid: case kInt4Oid: case kInt8Oid: case kOidOid: case kTextOid:
-    case kVarcharOid: case kDateOid: case kTimeOid: case kTimestampOid: case kTimestamptzOid:
-    case kUuidOid: case kByteaOid: case kNameOid: case kCharOid:
+    case kBoolOid:
+    case kInt2Oid:
+    case kInt4Oid:
+    case kInt8Oid:
+    case kOidOid:
+    case kTextOid:
+    case kVarcharOid:
+    case kDateOid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
+    case kUuidOid:
+    case kByteaOid:
+    case kNameOid:
+    case kCharOid:
       return true;
     default:
       return false;
@@ -81,13 +95,15 @@ std::optional<int64_t> Planner::RowBound(const Select& select) const {
 }
 
 // Whether rows that agree in `exprs` always lie on one shard.
-bool Planner::CoversKey(const Select& select, const Piece& piece, const std::vector<const Expr*>& exprs) {
+bool Planner::CoversKey(const Select& select, const Piece& piece,
+                        const std::vector<const Expr*>& exprs) {
   for (int rel : piece.key_rels) {
     const Relation& table = *select.rels[static_cast<size_t>(rel)].table;
     bool single_level = true;
     for (Oid child : table.children) {
       const Relation* relation = catalog_.FindRelation(child);
-      single_level = single_level && relation != nullptr && relation->kind == RelationKind::kForeignTable;
+      single_level =
+          single_level && relation != nullptr && relation->kind == RelationKind::kForeignTable;
     }
     bool covered = single_level && !table.key.expressions.empty();
     for (const Expr* key : KeyExpressions(table)) {
@@ -136,8 +152,10 @@ Local Planner::PlanWithoutFrom(const Select& select) {
   auto* node = NewNode<ResultPlan>(PlanKind::kResult);
   std::vector<int> place;
   std::vector<const Expr*> exprs;
-  if (select.has_aggregates) exprs.push_back(MakeInt4(1, &scratch_));
-  else exprs = OrderedTargets(select, &place);
+  if (select.has_aggregates)
+    exprs.push_back(MakeInt4(1, &scratch_));
+  else
+    exprs = OrderedTargets(select, &place);
   if (exprs.empty()) exprs.push_back(MakeInt4(1, &scratch_));
   node->expressions = LowerAll(exprs, {});
   node->one_time_filter = LowerConjuncts(select.where, {});
@@ -154,7 +172,8 @@ Local Planner::PlanUpper(const Select& select, bool top) {
   for (int target : select.group_by) AddUnique(target_exprs[static_cast<size_t>(target)], &groups);
   auto collect = [&](const Expr* expr) {
     AnyExpr(expr, [&](const Expr& e, int depth) {
-      if (e.kind == ExprKind::kAggregate && e.aggregate_levels_up == depth) AddUnique(&e, &aggregates);
+      if (e.kind == ExprKind::kAggregate && e.aggregate_levels_up == depth)
+        AddUnique(&e, &aggregates);
       return false;
     });
   };
@@ -169,7 +188,8 @@ Local Planner::PlanUpper(const Select& select, bool top) {
   }
   if (select.has_aggregates) {
     RemoteSelect remote;
-    if (TryWholeAggregate(select, base, groups, &remote)) return PlanRemoteRows(select, remote, top);
+    if (TryWholeAggregate(select, base, groups, &remote))
+      return PlanRemoteRows(select, remote, top);
     AddDependentColumns(select, &groups);
     Local grouped = PlanAggregate(select, base, groups, aggregates);
     return FinishLocal(select, Filter(std::move(grouped), select.having), false, false);
@@ -182,8 +202,8 @@ Local Planner::PlanUpper(const Select& select, bool top) {
   return FinishLocal(select, ToLocal(select, base, target_exprs), false, false);
 }
 
-// Columns outside aggregates that aren't grouped by: Postgres lets them in when the primary key is, so that
-// grouping by them too changes nothing.
+// Columns outside aggregates that aren't grouped by: Postgres lets them in when the primary key is,
+// so that grouping by them too changes nothing.
 void Planner::AddDependentColumns(const Select& select, std::vector<const Expr*>* groups) {
   auto add = [&](auto& self, const Expr* expr) -> void {
     for (const Expr* group : *groups)
@@ -199,7 +219,8 @@ void Planner::AddDependentColumns(const Select& select, std::vector<const Expr*>
   for (const Expr* expr : select.having) add(add, expr);
 }
 
-// Rows that the shards can deliver by themselves: decides what of DISTINCT, ORDER BY and LIMIT goes along.
+// Rows that the shards can deliver by themselves: decides what of DISTINCT, ORDER BY and LIMIT goes
+// along.
 Local Planner::PlanRemoteRows(const Select& select, RemoteSelect remote, bool) {
   std::vector<int> place;
   std::vector<const Expr*> targets = OrderedTargets(select, &place);
@@ -208,8 +229,10 @@ Local Planner::PlanRemoteRows(const Select& select, RemoteSelect remote, bool) {
     remote.targets = targets;
   } else {
     for (const Expr* target : targets) {
-      if (IsShippable(target)) AddUnique(target, &remote.targets);
-      else CollectColumns(target, &remote.targets);
+      if (IsShippable(target))
+        AddUnique(target, &remote.targets);
+      else
+        CollectColumns(target, &remote.targets);
     }
   }
   bool many = remote.piece->shards.size() > 1;
@@ -233,8 +256,10 @@ Local Planner::PlanRemoteRows(const Select& select, RemoteSelect remote, bool) {
   if (deduplicate && !push_limit) push_sort = false;
   if (push_sort) remote.order_by = remote_keys;
   if (push_limit) remote.limit = *bound;
-  if (remote.grouped) remote.rows_each = GroupCount(select, remote.group_by, remote.piece->rows);
-  else if (remote.distinct) remote.rows_each = GroupCount(select, remote.targets, remote.piece->rows);
+  if (remote.grouped)
+    remote.rows_each = GroupCount(select, remote.group_by, remote.piece->rows);
+  else if (remote.distinct)
+    remote.rows_each = GroupCount(select, remote.targets, remote.piece->rows);
   remote.divisible = !remote.grouped && !remote.distinct && !push_sort && !push_limit;
   bool sorted = push_sort && !deduplicate;
   Local input = MakeScans(select, remote, sorted);
@@ -252,7 +277,8 @@ Local Planner::FinishLocal(const Select& select, Local input, bool sorted, bool 
   std::vector<const Expr*> targets = OrderedTargets(select, &place);
   std::vector<SortKey> keys = PlacedKeys(select, place);
   bool on = !select.distinct_on.empty();
-  bool only_scans = input.plan->kind == PlanKind::kAppend || input.plan->kind == PlanKind::kForeignScan ||
+  bool only_scans = input.plan->kind == PlanKind::kAppend ||
+                    input.plan->kind == PlanKind::kForeignScan ||
                     input.plan->kind == PlanKind::kMergeAppend;
   sluice::Plan* source = input.plan;
   Local output = Project(std::move(input), targets);

@@ -1,10 +1,9 @@
 #include "postmaster/explain.h"
 
-#include <pg_query/pg_query.pb-c.h>
-#include <strings.h>
-
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <pg_query/pg_query.pb-c.h>
+#include <strings.h>
 
 #include "common/error.h"
 #include "executor/executor.h"
@@ -25,9 +24,13 @@ bool BooleanOption(const PgQuery__DefElem& option) {
       if (option.arg->integer->ival == 0 || option.arg->integer->ival == 1)
         return option.arg->integer->ival == 1;
       break;
-    case PG_QUERY__NODE__NODE_BOOLEAN: return option.arg->boolean->boolval;
-    case PG_QUERY__NODE__NODE_STRING: word = option.arg->string->sval; break;
-    default: break;
+    case PG_QUERY__NODE__NODE_BOOLEAN:
+      return option.arg->boolean->boolval;
+    case PG_QUERY__NODE__NODE_STRING:
+      word = option.arg->string->sval;
+      break;
+    default:
+      break;
   }
   auto is = [&](const char* other) {
     return word.size() == strlen(other) && strncasecmp(word.data(), other, word.size()) == 0;
@@ -88,8 +91,9 @@ StreamNumbers NumbersOf(const Stream& stream) {
   auto since = [&](int64_t at) {
     return at > 0 && submitted > 0 ? static_cast<double>(at - submitted) / 1000 : 0.0;
   };
-  return {load(stream.rows), load(stream.chunks), load(stream.bytes), since(first), since(ended),
-          static_cast<double>(load(stream.held_back_us)) / 1000};
+  return {load(stream.rows),  load(stream.chunks),
+          load(stream.bytes), since(first),
+          since(ended),       static_cast<double>(load(stream.held_back_us)) / 1000};
 }
 
 std::string ScanName(const Plan& plan) {
@@ -98,10 +102,13 @@ std::string ScanName(const Plan& plan) {
   return std::string(scan.server_name);
 }
 
-std::string Kilobytes(uint64_t bytes) { return fmt::format("{}kB", (bytes + 1023) / 1024); }
+std::string Kilobytes(uint64_t bytes) {
+  return fmt::format("{}kB", (bytes + 1023) / 1024);
+}
 
 double PerLoop(int64_t microseconds, uint64_t loops) {
-  return static_cast<double>(microseconds) / 1000 / static_cast<double>(std::max<uint64_t>(1, loops));
+  return static_cast<double>(microseconds) / 1000 /
+         static_cast<double>(std::max<uint64_t>(1, loops));
 }
 
 // ---- text
@@ -128,14 +135,16 @@ class TextExplainer {
     }
   }
 
-  void Line(size_t indent, const std::string& text) { lines_.push_back(std::string(indent, ' ') + text); }
+  void Line(size_t indent, const std::string& text) {
+    lines_.push_back(std::string(indent, ' ') + text);
+  }
   std::vector<std::string> Take() { return std::move(lines_); }
 
  private:
   std::string Costs(const Plan& plan) const {
     if (!options_.costs) return "";
-    return fmt::format("  (cost={:.2f}..{:.2f} rows={:.0f} width={})", plan.startup_cost, plan.total_cost,
-                       plan.rows, plan.width_bytes);
+    return fmt::format("  (cost={:.2f}..{:.2f} rows={:.0f} width={})", plan.startup_cost,
+                       plan.total_cost, plan.rows, plan.width_bytes);
   }
 
   std::string Actual(const Plan& plan) const {
@@ -144,8 +153,8 @@ class TextExplainer {
     if (n.loops == 0) return " (never executed)";
     uint64_t rows = (n.rows + n.loops / 2) / n.loops;
     if (!options_.timing) return fmt::format(" (actual rows={} loops={})", rows, n.loops);
-    return fmt::format(" (actual time={:.3f}..{:.3f} rows={} loops={})", PerLoop(n.startup_us, n.loops),
-                       PerLoop(n.total_us, n.loops), rows, n.loops);
+    return fmt::format(" (actual time={:.3f}..{:.3f} rows={} loops={})",
+                       PerLoop(n.startup_us, n.loops), PerLoop(n.total_us, n.loops), rows, n.loops);
   }
 
   void Measured(const Plan& plan, size_t indent) {
@@ -159,8 +168,8 @@ class TextExplainer {
       StreamNumbers s = NumbersOf(*stream);
       std::string text = fmt::format("Stream: rows={} chunks={}", s.rows, s.chunks);
       if (options_.timing)
-        text += fmt::format(" first row={:.3f} ms held back={:.3f} ms total={:.3f} ms", s.first_row_ms,
-                            s.held_back_ms, s.total_ms);
+        text += fmt::format(" first row={:.3f} ms held back={:.3f} ms total={:.3f} ms",
+                            s.first_row_ms, s.held_back_ms, s.total_ms);
       Line(indent, text);
     }
     if (plan.kind != PlanKind::kAppend) return;
@@ -170,8 +179,8 @@ class TextExplainer {
       for (size_t i = 0; i < claims[participant].size() && i < plan.children.size(); i++) {
         const auto& claim = claims[participant][i];
         if (claim.slices == 0 && claim.rows == 0) continue;
-        text += fmt::format("{}{} slices={} rows={}", text.empty() ? "" : ", ", ScanName(*plan.children[i]),
-                            claim.slices, claim.rows);
+        text += fmt::format("{}{} slices={} rows={}", text.empty() ? "" : ", ",
+                            ScanName(*plan.children[i]), claim.slices, claim.rows);
       }
       if (text.empty() && claims.size() == 1) continue;
       std::string who = participant == 0 ? "Leader" : fmt::format("Worker {}", participant - 1);
@@ -192,7 +201,8 @@ Json JsonNode(const Plan& plan, const ExplainOptions& options, const Numbers& nu
   size_t on = text.title.find(" on ");
   node["Node Type"] = text.title.substr(0, on);
   if (on != std::string::npos) node["Relation Name"] = text.title.substr(on + 4);
-  node["Parallel Aware"] = plan.kind == PlanKind::kAppend && static_cast<const AppendPlan&>(plan).parallel;
+  node["Parallel Aware"] =
+      plan.kind == PlanKind::kAppend && static_cast<const AppendPlan&>(plan).parallel;
   if (options.costs) {
     node["Startup Cost"] = plan.startup_cost;
     node["Total Cost"] = plan.total_cost;
@@ -212,21 +222,26 @@ Json JsonNode(const Plan& plan, const ExplainOptions& options, const Numbers& nu
     if (n.spilled_bytes > 0) node["Disk Usage"] = (n.spilled_bytes + 1023) / 1024;
     for (const Stream* stream : numbers.StreamsOf(plan.id)) {
       StreamNumbers s = NumbersOf(*stream);
-      node["Streams"].push_back({{"Rows", s.rows}, {"Chunks", s.chunks}, {"Bytes", s.bytes},
-                                 {"First Row Time", s.first_row_ms}, {"Held Back Time", s.held_back_ms},
+      node["Streams"].push_back({{"Rows", s.rows},
+                                 {"Chunks", s.chunks},
+                                 {"Bytes", s.bytes},
+                                 {"First Row Time", s.first_row_ms},
+                                 {"Held Back Time", s.held_back_ms},
                                  {"Total Time", s.total_ms}});
     }
     if (plan.kind == PlanKind::kAppend) {
       for (const auto& participant : numbers.Claims(plan.id)) {
         Json claims = Json::array();
         for (size_t i = 0; i < participant.size() && i < plan.children.size(); i++)
-          claims.push_back({{"Server", ScanName(*plan.children[i])}, {"Slices", participant[i].slices},
+          claims.push_back({{"Server", ScanName(*plan.children[i])},
+                            {"Slices", participant[i].slices},
                             {"Rows", participant[i].rows}});
         node["Claims"].push_back(claims);
       }
     }
   }
-  for (const Plan* child : plan.children) node["Plans"].push_back(JsonNode(*child, options, numbers));
+  for (const Plan* child : plan.children)
+    node["Plans"].push_back(JsonNode(*child, options, numbers));
   return node;
 }
 
@@ -255,18 +270,26 @@ ExplainOptions ReadExplainOptions(const PgQuery__ExplainStmt& statement) {
   for (size_t i = 0; i < statement.n_options; i++) {
     const PgQuery__DefElem& option = *statement.options[i]->def_elem;
     std::string_view name = option.defname;
-    if (name == "analyze") options.analyze = BooleanOption(option);
-    else if (name == "verbose") options.verbose = BooleanOption(option);
-    else if (name == "costs") options.costs = BooleanOption(option);
-    else if (name == "timing") options.timing = BooleanOption(option), timing_set = true;
-    else if (name == "summary") options.summary = BooleanOption(option), summary_set = true;
+    if (name == "analyze")
+      options.analyze = BooleanOption(option);
+    else if (name == "verbose")
+      options.verbose = BooleanOption(option);
+    else if (name == "costs")
+      options.costs = BooleanOption(option);
+    else if (name == "timing")
+      options.timing = BooleanOption(option), timing_set = true;
+    else if (name == "summary")
+      options.summary = BooleanOption(option), summary_set = true;
     else if (name == "buffers" || name == "settings" || name == "wal") {
-      if (BooleanOption(option) && name != "settings") Refuse("EXPLAIN option {} is not supported", name);
+      if (BooleanOption(option) && name != "settings")
+        Refuse("EXPLAIN option {} is not supported", name);
     } else if (name == "format") {
-      const char* format = option.arg != nullptr && option.arg->node_case == PG_QUERY__NODE__NODE_STRING
-                               ? option.arg->string->sval
-                               : "";
-      if (strcasecmp(format, "json") == 0) options.json = true;
+      const char* format =
+          option.arg != nullptr && option.arg->node_case == PG_QUERY__NODE__NODE_STRING
+              ? option.arg->string->sval
+              : "";
+      if (strcasecmp(format, "json") == 0)
+        options.json = true;
       else if (strcasecmp(format, "xml") == 0 || strcasecmp(format, "yaml") == 0)
         Refuse("EXPLAIN format {} is not supported", format);
       else if (strcasecmp(format, "text") != 0)
@@ -282,7 +305,8 @@ ExplainOptions ReadExplainOptions(const PgQuery__ExplainStmt& statement) {
   return options;
 }
 
-std::vector<std::string> Explain(RunningQuery* query, const ExplainOptions& options, double planning_ms) {
+std::vector<std::string> Explain(RunningQuery* query, const ExplainOptions& options,
+                                 double planning_ms) {
   double execution_ms = 0;
   Executor* executor = nullptr;
   if (options.analyze) {

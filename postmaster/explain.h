@@ -22,6 +22,7 @@ ExplainOptions ReadExplainOptions(const PgQuery__ExplainStmt& statement);
 
 // The lines of the result's one column (JSON: one value). With ANALYZE `query` (made with
 // QueryOptions::instrument) is run to its end first and its rows are thrown away.
-std::vector<std::string> Explain(RunningQuery* query, const ExplainOptions& options, double planning_ms);
+std::vector<std::string> Explain(RunningQuery* query, const ExplainOptions& options,
+                                 double planning_ms);
 
 }  // namespace sluice
