@@ -58,9 +58,11 @@ void ClientSocket::WaitForOutput(bool cancelable) {
   if (cancelable && statement_deadline_us != 0)
     timeout_ms = static_cast<int>(
         std::clamp<int64_t>((statement_deadline_us - MonotonicUs()) / 1000 + 1, 0, 1 << 30));
-  pollfd fd{fd_.get(), POLLOUT, 0};
+  // A client that shut down its side waits for nothing more, though its socket may still be open: its
+  // full receive buffer would hold the query and its shards for ever.
+  pollfd fd{fd_.get(), POLLOUT | POLLRDHUP, 0};
   WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientWrite);
-  if ((fd.revents & (POLLHUP | POLLERR)) != 0) throw ClientGone{};
+  if ((fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) throw ClientGone{};
 }
 
 // One system call for the buffer's rest and `more`; returns how many bytes of `more` left.

@@ -1,5 +1,6 @@
 #include "postmaster/copy_sink.h"
 
+#include "postmaster/client_text.h"
 #include "types/codec.h"
 #include "wire/message.h"
 
@@ -73,7 +74,7 @@ void CopySink::AppendRow(const Batch& batch, size_t row, std::string* out) {
       continue;
     }
     value_.clear();
-    AppendText(batch.columns[i], row, settings_, &value_);
+    AppendClientText(batch.columns[i], row, settings_, &value_);
     AppendField(i, value_, out);
   }
   out->push_back('\n');

@@ -1,6 +1,7 @@
 #include "postmaster/row_sink.h"
 
 #include "catalog/builtin.h"
+#include "postmaster/client_text.h"
 #include "types/codec.h"
 #include "wire/message.h"
 
@@ -38,7 +39,7 @@ void DataRowSink::AppendRow(const Batch& batch, size_t row, std::string* out) {
     out->append(4, '\xff');  // -1: NULL
     if (column.IsNull(row)) continue;
     if (binary_[i]) AppendBinary(column, row, out);
-    else AppendText(column, row, settings_, out);
+    else AppendClientText(column, row, settings_, out);
     StoreBig<int32_t>(out->data() + length_at, static_cast<int32_t>(out->size() - length_at - 4));
   }
   message.End();
@@ -65,7 +66,7 @@ void TextSink::Rows(const Batch& batch, size_t from, size_t to) {
     auto& values = rows.emplace_back(columns_);
     for (size_t i = 0; i < columns_; i++)
       if (!batch.columns[i].IsNull(row))
-        AppendText(batch.columns[i], row, settings_, &values[i].emplace());
+        AppendClientText(batch.columns[i], row, settings_, &values[i].emplace());
   }
 }
 
