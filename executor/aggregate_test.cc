@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <map>
+#include <sched.h>
 #include <set>
+#include <sys/mount.h>
+#include <unistd.h>
 
 #include "common/error.h"
 #include "executor/testing.h"
@@ -295,6 +298,32 @@ TEST_F(AggregateTest, ADirectoryThatCannotBeWrittenIsAnError) {
   for (int i = 0; i < 100000; i++) rows.push_back({std::to_string(i)});
   EXPECT_THROW(Single({kInt4Oid}, rows, {h.Input(0, kInt4Oid)}, {{kCountStar, {}, kInt8Oid}}),
                QueryError);
+}
+
+TEST_F(AggregateTest, AFullDiskIsAnErrorOfItsOwn) {
+  // A file system of 128 kB, seen by this process alone.
+  char directory[] = "/tmp/full_XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  bool mounted = unshare(CLONE_NEWNS) == 0 &&
+                 mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                 mount("none", directory, "tmpfs", 0, "size=128k") == 0;
+  if (!mounted) {
+    rmdir(directory);
+    GTEST_SKIP() << "no right to mount a file system";
+  }
+  h.context.work_mem_bytes = 64 << 10;
+  h.context.temp_directory = directory;
+  Rows rows;
+  for (int i = 0; i < 100000; i++) rows.push_back({std::to_string(i)});
+  std::string state;
+  try {
+    Single({kInt4Oid}, rows, {h.Input(0, kInt4Oid)}, {{kCountStar, {}, kInt8Oid}});
+  } catch (const QueryError& e) {
+    state = SqlStateText(e.error.state);
+  }
+  EXPECT_EQ(state, "53100");
+  umount(directory);
+  rmdir(directory);
 }
 
 TEST_F(AggregateTest, RescanStartsOver) {
