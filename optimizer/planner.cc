@@ -257,6 +257,9 @@ void Planner::Finish(Local root, const Query& query) {
     pass = pass && is_remote(*root.plan);
   }
   if (!pass || !TypesPassThrough(root.plan->output)) return;
+  // Nobody claims: slices are handed on as they come.
+  if (root.plan->kind == PlanKind::kAppend)
+    static_cast<AppendPlan*>(root.plan)->claim_whole = false;
   statement_->pass_through = true;
   auto ask = [&](const sluice::Plan* plan) {
     auto* scan = static_cast<ForeignScanPlan*>(const_cast<sluice::Plan*>(plan));
