@@ -246,6 +246,16 @@ TEST_F(PlannerTest, PlansAreTheReviewedOnes) {
   if (getenv("SLUICE_WRITE_PLANS") != nullptr) std::ofstream(CasesPath()) << written;
 }
 
+// The rows go on as slices of one queue; an Append that claims whole children has none.
+TEST_F(PlannerTest, AnAppendThatPassesThroughNeverClaimsWholePlans) {
+  settings_.claim_whole = true;
+  std::string plan = PlanOf("SELECT id FROM orders");
+  EXPECT_NE(plan.find("Pass-Through: true"), std::string::npos) << plan;
+  EXPECT_EQ(plan.find("Claim:"), std::string::npos) << plan;
+  plan = PlanOf("SELECT sum(price) FROM orders");
+  EXPECT_NE(plan.find("Claim: whole plans"), std::string::npos) << plan;
+}
+
 TEST_F(PlannerTest, BoundParametersPruneAndLimit) {
   int64_t id = 7;
   char bytes[8];
