@@ -7,7 +7,8 @@
 
 namespace sluice {
 
-void ReportSession(std::string_view user, std::string_view database, std::string_view address, int port);
+void ReportSession(std::string_view user, std::string_view database, std::string_view address,
+                   int port);
 void ReportApplicationName(std::string_view name);
 // A statement begins: state active, its text and start.
 void ReportQuery(std::string_view text, int64_t started_at);

@@ -13,7 +13,8 @@ const std::shared_ptr<const Catalog>& CatalogFollower::Refresh() {
   if (generation == seen_generation_) return catalog_;
   catalog_ = store_->Load();
   catalog_->RegisterObjects();
-  // Before any shard was asked for its default there are no tables either, only what the server itself knows.
+  // Before any shard was asked for its default there are no tables either, only what the server
+  // itself knows.
   if (!catalog_->collations.contains(kDefaultCollationOid))
     RegisterCollation({kDefaultCollationOid, CollationProvider::kC, "C", ""});
   seen_generation_ = generation;

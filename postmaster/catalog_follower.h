@@ -1,5 +1,5 @@
-// A process's view of the durable catalog: loaded again when somebody has committed a change, its types and
-// collations then known to this process.
+// A process's view of the durable catalog: loaded again when somebody has committed a change, its
+// types and collations then known to this process.
 #pragma once
 
 #include <memory>

@@ -1,13 +1,12 @@
 #include "postmaster/child_process.h"
 
+#include <cerrno>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "common/log.h"
 #include "shm/latch.h"
@@ -31,7 +30,8 @@ void BuildQuitMessages() {
                           "terminating connection because of crash of another server process");
   crash.Detail(
       "The postmaster has commanded this server process to roll back the current transaction and "
-      "exit, because another server process exited abnormally and possibly corrupted shared memory.");
+      "exit, because another server process exited abnormally and possibly corrupted shared "
+      "memory.");
   crash.Hint(
       "In a moment you should be able to reconnect to the database and repeat your command.");
   WriteErrorResponse(&crash_message, crash, "FATAL");
@@ -70,8 +70,12 @@ void OnTerminate(int) {
   if (my_proc == nullptr) _exit(1);  // a child without a slot has nothing to clean up
   Raise(&ProcSlot::terminate_requested);
 }
-void OnInterrupt(int) { Raise(&ProcSlot::cancel_requested); }
-void OnReload(int) { Raise(&ProcSlot::reload_requested); }
+void OnInterrupt(int) {
+  Raise(&ProcSlot::cancel_requested);
+}
+void OnReload(int) {
+  Raise(&ProcSlot::reload_requested);
+}
 
 void Handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
@@ -81,13 +85,15 @@ void Handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-const char* LogNameOf(ProcessKind kind) { return kind == ProcessKind::kUnused ? "client" : NameOf(kind); }
+const char* LogNameOf(ProcessKind kind) {
+  return kind == ProcessKind::kUnused ? "client" : NameOf(kind);
+}
 
 }  // namespace
 
 void CreateSupervision() {
-  void* page = mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                    -1, 0);
+  void* page =
+      mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED)
     Throw(sqlstate::kOutOfMemory, "could not map shared memory: {}", strerror(errno));
   supervision = new (page) Supervision{};
@@ -131,9 +137,13 @@ void InitChild(ProcNumber number, ProcessKind kind, int32_t parent) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void SetQuitClient(int fd) { quit_client = fd; }
+void SetQuitClient(int fd) {
+  quit_client = fd;
+}
 
-void BeginSend() { sending = 1; }
+void BeginSend() {
+  sending = 1;
+}
 
 void EndSend(bool mid_message) {
   mid_message_sent = mid_message ? 1 : 0;
@@ -141,6 +151,8 @@ void EndSend(bool mid_message) {
   if (quit_deferred != 0) OnQuit(SIGQUIT);
 }
 
-void ExitChild(int status) { _exit(status); }
+void ExitChild(int status) {
+  _exit(status);
+}
 
 }  // namespace sluice

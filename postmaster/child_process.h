@@ -1,5 +1,5 @@
-// What every forked child does first, and the page through which the postmaster tells children why they
-// must quit. That page is not part of the shared memory that the crash rule throws away.
+// What every forked child does first, and the page through which the postmaster tells children why
+// they must quit. That page is not part of the shared memory that the crash rule throws away.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ void InitChild(ProcNumber number, ProcessKind kind, int32_t parent);
 
 // Client backends: where SIGQUIT's handler sends the FATAL message that says why.
 void SetQuitClient(int fd);
-// Around a send to the client, which must not sleep: SIGQUIT is obeyed behind it, when it is known how much
-// has left. `mid_message`: a message has left only in part, so nothing can be added.
+// Around a send to the client, which must not sleep: SIGQUIT is obeyed behind it, when it is known
+// how much has left. `mid_message`: a message has left only in part, so nothing can be added.
 void BeginSend();
 void EndSend(bool mid_message);
 

@@ -1,9 +1,8 @@
 #include "postmaster/client_socket.h"
 
+#include <cerrno>
 #include <sys/socket.h>
 #include <sys/uio.h>
-
-#include <cerrno>
 
 #include "postmaster/child_process.h"
 #include "shm/process_table.h"
@@ -11,11 +10,12 @@
 namespace sluice {
 namespace {
 
-// A message beyond this is not copied when an interrupt comes while it leaves: it is sent to its end.
+// A message beyond this is not copied when an interrupt comes while it leaves: it is sent to its
+// end.
 constexpr size_t kCopyMax = 1 << 20;
 
-// How many bytes from the start of `messages` to the end of the message that byte `at` lies in (`at`
-// itself, if a message begins there).
+// How many bytes from the start of `messages` to the end of the message that byte `at` lies in
+// (`at` itself, if a message begins there).
 size_t MessageEnd(std::string_view messages, size_t at) {
   size_t end = 0;
   while (end < at && messages.size() - end >= 5)
@@ -58,8 +58,8 @@ void ClientSocket::WaitForOutput(bool cancelable) {
   if (cancelable && statement_deadline_us != 0)
     timeout_ms = static_cast<int>(
         std::clamp<int64_t>((statement_deadline_us - MonotonicUs()) / 1000 + 1, 0, 1 << 30));
-  // A client that shut down its side waits for nothing more, though its socket may still be open: its
-  // full receive buffer would hold the query and its shards for ever.
+  // A client that shut down its side waits for nothing more, though its socket may still be open:
+  // its full receive buffer would hold the query and its shards for ever.
   pollfd fd{fd_.get(), POLLOUT | POLLRDHUP, 0};
   WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientWrite);
   if ((fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) throw ClientGone{};

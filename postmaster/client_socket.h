@@ -1,5 +1,5 @@
-// The connection to one client: whole messages in, a bounded buffer out. Every wait is a WaitLatch, so that
-// cancel, termination and timeouts reach a backend whose client is slow.
+// The connection to one client: whole messages in, a bounded buffer out. Every wait is a WaitLatch,
+// so that cancel, termination and timeouts reach a backend whose client is slow.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ class ClientSocket {
  public:
   explicit ClientSocket(UniqueFd fd);
 
-  // A whole message, if one has come. Never sleeps. Throws ClientGone at the end of the stream, 08P01 for
-  // bytes that are no message.
+  // A whole message, if one has come. Never sleeps. Throws ClientGone at the end of the stream,
+  // 08P01 for bytes that are no message.
   std::optional<MessageReader::Message> TryTake(bool startup);
   // Whether a message, or a part of one, is here already.
   bool has_input() const { return !reader_.empty(); }
@@ -30,14 +30,15 @@ class ClientSocket {
   // Messages are appended here, whole ones only.
   std::string* out() { return &out_; }
   size_t pending_bytes() const { return out_.size() - sent_; }
-  // Sends all. Interruptible (CheckForInterrupts throws); what is left then is sent by the next Flush.
-  // Not `cancelable`: only by termination, for when the statement's end is in the buffer already.
+  // Sends all. Interruptible (CheckForInterrupts throws); what is left then is sent by the next
+  // Flush. Not `cancelable`: only by termination, for when the statement's end is in the buffer
+  // already.
   void Flush(bool cancelable = true);
   void FlushIfLarge() {
     if (pending_bytes() >= kLargeBytes) Flush();
   }
-  // Sends whole messages that lie elsewhere, without a copy. After an interrupt the stream is at a message's
-  // end again once the buffer is flushed.
+  // Sends whole messages that lie elsewhere, without a copy. After an interrupt the stream is at a
+  // message's end again once the buffer is flushed.
   void SendMessages(std::string_view messages);
   // Gives what the kernel takes at once, and no more: a last word before the end.
   void FlushWithoutWaiting();
@@ -56,7 +57,7 @@ class ClientSocket {
   std::string out_;
   size_t sent_ = 0;
   bool mid_message_ = false;  // what left last may have ended inside a message
-  bool broken_ = false;  // cut off inside a message: nothing can follow
+  bool broken_ = false;       // cut off inside a message: nothing can follow
 };
 
 }  // namespace sluice

@@ -7,7 +7,9 @@
 namespace sluice {
 namespace {
 
-bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool IsSpace(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
 
 void SkipSpace(std::string_view* rest) {
   while (!rest->empty() && IsSpace(rest->front())) rest->remove_prefix(1);
@@ -74,8 +76,9 @@ Result<std::vector<ConfigLine>> ParseConfig(std::string_view text, std::string_v
     ConfigLine line;
     line.line = number;
     if (!ParseLine(rest, &line))
-      return MakeError(sqlstate::kConfigFileError, "syntax error in file \"{}\" line {}, near \"{}\"",
-                       path, number, look.substr(0, 40));
+      return MakeError(sqlstate::kConfigFileError,
+                       "syntax error in file \"{}\" line {}, near \"{}\"", path, number,
+                       look.substr(0, 40));
     lines.push_back(std::move(line));
   }
   return lines;
@@ -91,7 +94,8 @@ Result<std::vector<ConfigLine>> ReadConfigFile(const std::string& path) {
   return ParseConfig(text.view(), path);
 }
 
-std::vector<Error> ApplyConfig(const std::vector<ConfigLine>& lines, bool reload, Settings* settings) {
+std::vector<Error> ApplyConfig(const std::vector<ConfigLine>& lines, bool reload,
+                               Settings* settings) {
   std::vector<Error> errors;
   // The last line of a name counts, as in Postgres.
   std::map<std::string, const ConfigLine*> last;
@@ -133,7 +137,8 @@ std::vector<Error> ApplyConfig(const std::vector<ConfigLine>& lines, bool reload
 
 std::string DefaultConfigText() {
   std::string text =
-      "# Sluice's configuration. The syntax is postgresql.conf's: name = value, '#' starts a comment,\n"
+      "# Sluice's configuration. The syntax is postgresql.conf's: name = value, '#' starts a "
+      "comment,\n"
       "# values with spaces or punctuation in quotes, units kB MB GB TB and us ms s min h d.\n"
       "# Lines that begin with '#' show the defaults. After a change: sluice reload -D DIR, or\n"
       "# sluice stop and start for the settings that say (restart).\n";

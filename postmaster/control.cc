@@ -1,15 +1,14 @@
 #include "postmaster/control.h"
 
+#include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <libpq-fe.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 
 #include "catalog/store.h"
 #include "postmaster/config_file.h"
@@ -45,14 +44,17 @@ std::string Absolute(const std::string& directory) {
 
 void RequireDirectory(const std::string& directory) {
   if (!fs::exists(directory + "/sluice.conf"))
-    throw ControlError{fmt::format("\"{}\" is not a Sluice data directory; make one with: sluice init -D {}",
-                                   directory, directory)};
+    throw ControlError{
+        fmt::format("\"{}\" is not a Sluice data directory; make one with: sluice init -D {}",
+                    directory, directory)};
 }
 
 void RefuseRoot(const char* command) {
   if (geteuid() == 0)
-    throw ControlError{fmt::format("{} cannot be run as root: run it as the (unprivileged) user that "
-                                   "will own the server process", command)};
+    throw ControlError{
+        fmt::format("{} cannot be run as root: run it as the (unprivileged) user that "
+                    "will own the server process",
+                    command)};
 }
 
 LockFileContent RunningServer(const std::string& directory) {
@@ -80,8 +82,8 @@ int InitCommand(const std::string& given) {
     std::string path = directory + "/sluice.conf";
     std::ofstream(path + ".new") << DefaultConfigText() << std::flush;
     fs::rename(path + ".new", path);
-    fmt::print("Initialised {}. Its settings are in {}.\nStart it with: sluice start -D {}\n", directory,
-               path, directory);
+    fmt::print("Initialised {}. Its settings are in {}.\nStart it with: sluice start -D {}\n",
+               directory, path, directory);
     return 0;
   });
 }
@@ -118,7 +120,8 @@ int StartCommand(const std::string& given, bool foreground, int timeout_s) {
     RequireDirectory(directory);
     if (foreground) return PostmasterMain(directory);
     if (IsLocked(directory))
-      throw ControlError{fmt::format("another server might be running in \"{}\" (PID {})", directory,
+      throw ControlError{fmt::format("another server might be running in \"{}\" (PID {})",
+                                     directory,
                                      ReadLockFile(directory).value_or(LockFileContent{}).pid)};
     std::error_code none;
     size_t log_bytes = fs::file_size(directory + "/sluice.log", none);
@@ -155,7 +158,8 @@ int StopCommand(const std::string& given, const std::string& mode, int timeout_s
     LockFileContent server = RunningServer(directory);
     int signal = mode == "smart" ? SIGTERM : mode == "fast" ? SIGINT : SIGQUIT;
     if (kill(server.pid, signal) != 0)
-      throw ControlError{fmt::format("could not send stop signal (PID {}): {}", server.pid, strerror(errno))};
+      throw ControlError{
+          fmt::format("could not send stop signal (PID {}): {}", server.pid, strerror(errno))};
     fmt::print("waiting for server to shut down...");
     fflush(stdout);
     for (int64_t waited_us = 0; waited_us < timeout_s * 1'000'000ll; waited_us += kPollUs) {
@@ -171,8 +175,9 @@ int StopCommand(const std::string& given, const std::string& mode, int timeout_s
     }
     fmt::print(" failed\n");
     throw ControlError{"server does not shut down" +
-                       std::string(mode == "smart" ? "; the \"-m fast\" option disconnects sessions at once"
-                                                   : "")};
+                       std::string(mode == "smart"
+                                       ? "; the \"-m fast\" option disconnects sessions at once"
+                                       : "")};
   });
 }
 
@@ -187,7 +192,8 @@ int ReloadCommand(const std::string& given) {
     Settings probe;
     for (const Error& error : ApplyConfig(*lines, false, &probe)) throw ControlError{error.message};
     if (kill(server.pid, SIGHUP) != 0)
-      throw ControlError{fmt::format("could not send reload signal (PID {}): {}", server.pid, strerror(errno))};
+      throw ControlError{
+          fmt::format("could not send reload signal (PID {}): {}", server.pid, strerror(errno))};
     fmt::print("server signaled\n");
     return 0;
   });
@@ -215,20 +221,28 @@ int StatusCommand(const std::string& given) {
       fmt::print("no server running\n");
       return 3;  // as pg_ctl
     }
-    fmt::print("server is running (PID {}), {}, port {}\n", content->pid, content->status, content->port);
+    fmt::print("server is running (PID {}), {}, port {}\n", content->pid, content->status,
+               content->port);
     std::string host = content->socket_directory.empty() ? "127.0.0.1" : content->socket_directory;
     std::string port = std::to_string(content->port);
-    const char* keywords[] = {"host", "port", "user", "dbname", "application_name", "connect_timeout", nullptr};
-    const char* values[] = {host.c_str(), port.c_str(), "sluice", "postgres", "sluice status", "5", nullptr};
-    std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdbParams(keywords, values, 0), PQfinish);
+    const char* keywords[] = {
+        "host", "port", "user", "dbname", "application_name", "connect_timeout", nullptr};
+    const char* values[] = {host.c_str(),    port.c_str(), "sluice", "postgres",
+                            "sluice status", "5",          nullptr};
+    std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdbParams(keywords, values, 0),
+                                                          PQfinish);
     if (PQstatus(connection.get()) != CONNECTION_OK)
-      throw ControlError{fmt::format("could not connect to it: {}", PQerrorMessage(connection.get()))};
+      throw ControlError{
+          fmt::format("could not connect to it: {}", PQerrorMessage(connection.get()))};
     auto status = Ask(connection.get(), "SELECT name, value FROM sluice.status");
     for (int row = 0; row < PQntuples(status.get()); row++)
-      fmt::print("  {:<20} {}\n", PQgetvalue(status.get(), row, 0), PQgetvalue(status.get(), row, 1));
-    auto processes = Ask(connection.get(),
-                         "SELECT pid, backend_type, state, wait_event, query FROM pg_stat_activity");
-    fmt::print("  {:>8}  {:<16} {:<20} {:<20} {}\n", "pid", "process", "state", "wait event", "query");
+      fmt::print("  {:<20} {}\n", PQgetvalue(status.get(), row, 0),
+                 PQgetvalue(status.get(), row, 1));
+    auto processes =
+        Ask(connection.get(),
+            "SELECT pid, backend_type, state, wait_event, query FROM pg_stat_activity");
+    fmt::print("  {:>8}  {:<16} {:<20} {:<20} {}\n", "pid", "process", "state", "wait event",
+               "query");
     for (int row = 0; row < PQntuples(processes.get()); row++)
       fmt::print("  {:>8}  {:<16} {:<20} {:<20} {:.60}\n", PQgetvalue(processes.get(), row, 0),
                  PQgetvalue(processes.get(), row, 1), PQgetvalue(processes.get(), row, 2),

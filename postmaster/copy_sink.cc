@@ -41,8 +41,10 @@ void CopySink::Begin(std::span<const std::string_view> names) {
   AppendMessage([&](std::string* out) {
     for (size_t i = 0; i < names.size(); i++) {
       if (i > 0) out->push_back(options_.delimiter);
-      if (options_.format == CopyFormat::kCsv) AppendCopyCsv(names[i], false, options_, out);
-      else AppendCopyText(names[i], options_, out);
+      if (options_.format == CopyFormat::kCsv)
+        AppendCopyCsv(names[i], false, options_, out);
+      else
+        AppendCopyText(names[i], options_, out);
     }
     out->push_back('\n');
   });
@@ -107,9 +109,12 @@ void CopySink::Messages(std::string_view messages) {
     std::string_view body = messages.substr(5, bytes - 5);
     messages.remove_prefix(bytes);
     AppendMessage([&](std::string* out) {
-      // A binary COPY's tuple is a DataRow's body: the field count, then the fields with their lengths.
-      if (options_.format == CopyFormat::kBinary) out->append(body);
-      else TranscodeText(body, out);
+      // A binary COPY's tuple is a DataRow's body: the field count, then the fields with their
+      // lengths.
+      if (options_.format == CopyFormat::kBinary)
+        out->append(body);
+      else
+        TranscodeText(body, out);
     });
   }
 }

@@ -1,13 +1,12 @@
 #include "postmaster/listen.h"
 
+#include <cerrno>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-
-#include <cerrno>
 
 #include "postmaster/settings.h"
 
@@ -50,7 +49,8 @@ Result<ListenSocket> ListenUnix(const std::string& directory, int64_t port) {
     if (!S_ISSOCK(status.st_mode) || SomeoneListens(address))
       return MakeError(sqlstate::kObjectInUse,
                        "could not bind Unix address \"{}\": Address already in use (is another "
-                       "server running on port {}?)", listener.unix_path, port);
+                       "server running on port {}?)",
+                       listener.unix_path, port);
     unlink(listener.unix_path.c_str());
   }
   listener.fd.Reset(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -76,11 +76,11 @@ void ListenTcp(const std::string& name, int64_t port, std::vector<ListenSocket>*
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* list = nullptr;
-  int failure = getaddrinfo(name == "*" ? nullptr : name.c_str(), std::to_string(port).c_str(), &hints,
-                            &list);
+  int failure = getaddrinfo(name == "*" ? nullptr : name.c_str(), std::to_string(port).c_str(),
+                            &hints, &list);
   if (failure != 0) {
-    warnings->push_back(fmt::format("could not translate host name \"{}\": {}", name,
-                                    gai_strerror(failure)));
+    warnings->push_back(
+        fmt::format("could not translate host name \"{}\": {}", name, gai_strerror(failure)));
     return;
   }
   for (addrinfo* info = list; info != nullptr; info = info->ai_next) {

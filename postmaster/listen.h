@@ -17,8 +17,8 @@ struct ListenSocket {
   std::string address;    // for the log
 };
 
-// All that listen_addresses, unix_socket_directories and port ask for; an error if any unix socket, or
-// every address, fails. What failed otherwise is in `warnings`.
+// All that listen_addresses, unix_socket_directories and port ask for; an error if any unix socket,
+// or every address, fails. What failed otherwise is in `warnings`.
 Result<std::vector<ListenSocket>> OpenListenSockets(const Settings& settings,
                                                     std::vector<std::string>* warnings);
 void RemoveUnixSockets(const std::vector<ListenSocket>& sockets);

@@ -1,16 +1,17 @@
 #include "postmaster/lock_file.h"
 
+#include <cerrno>
 #include <fcntl.h>
+#include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <fstream>
-
 namespace sluice {
 
-std::string LockFilePath(const std::string& directory) { return directory + "/postmaster.pid"; }
+std::string LockFilePath(const std::string& directory) {
+  return directory + "/postmaster.pid";
+}
 
 Result<UniqueFd> TakeLock(const std::string& directory) {
   std::string path = LockFilePath(directory);
@@ -21,10 +22,12 @@ Result<UniqueFd> TakeLock(const std::string& directory) {
                        strerror(errno));
     if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       auto content = ReadLockFile(directory);
-      Error error = MakeError(sqlstate::kObjectInUse, "lock file \"postmaster.pid\" already exists");
-      return error.Hint(fmt::format(
-          "Is another postmaster (PID {}) running in data directory \"{}\", or a process that it left?",
-          content ? content->pid : 0, directory));
+      Error error =
+          MakeError(sqlstate::kObjectInUse, "lock file \"postmaster.pid\" already exists");
+      return error.Hint(
+          fmt::format("Is another postmaster (PID {}) running in data directory \"{}\", or a "
+                      "process that it left?",
+                      content ? content->pid : 0, directory));
     }
     // A server that was just stopping may have removed the file between open and lock.
     struct stat locked, named;
@@ -35,11 +38,12 @@ Result<UniqueFd> TakeLock(const std::string& directory) {
 }
 
 void WriteLockFile(const UniqueFd& lock, const LockFileContent& content) {
-  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n\n{:<8}\n", content.pid, content.directory,
-                                 content.start_seconds, content.port, content.socket_directory,
-                                 content.listen_address, content.status);
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n\n{:<8}\n", content.pid,
+                                 content.directory, content.start_seconds, content.port,
+                                 content.socket_directory, content.listen_address, content.status);
   if (pwrite(lock.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()))
-    [[maybe_unused]] int done = ftruncate(lock.get(), static_cast<off_t>(text.size()));
+      [[maybe_unused]]
+    int done = ftruncate(lock.get(), static_cast<off_t>(text.size()));
 }
 
 std::optional<LockFileContent> ReadLockFile(const std::string& directory) {

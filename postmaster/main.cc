@@ -9,7 +9,8 @@ namespace {
 
 int Run(const std::vector<std::string>& args);
 
-CLI::App* AddServerCommand(CLI::App* app, const char* name, const char* description, std::string* directory) {
+CLI::App* AddServerCommand(CLI::App* app, const char* name, const char* description,
+                           std::string* directory) {
   CLI::App* command = app->add_subcommand(name, description);
   command->add_option("-D,--directory", *directory, "the server's data directory")
       ->required()
@@ -25,9 +26,10 @@ int RunCluster(CLI::App* cluster, const ClusterOptions& options) {
 
 void AddCluster(CLI::App* cluster, ClusterOptions* options) {
   cluster->require_subcommand(1);
-  for (auto [name, description] : {std::pair{"up", "start shards and a Sluice, making them if needed"},
-                                   {"down", "stop them"},
-                                   {"urls", "print the connection URLs: Sluice's, then the shards'"}}) {
+  for (auto [name, description] :
+       {std::pair{"up", "start shards and a Sluice, making them if needed"},
+        {"down", "stop them"},
+        {"urls", "print the connection URLs: Sluice's, then the shards'"}}) {
     CLI::App* command = cluster->add_subcommand(name, description);
     command->add_option("--dir", options->directory, "the cluster's directory")->required();
     if (std::string_view(name) != "up") continue;
@@ -56,14 +58,16 @@ int Run(const std::vector<std::string>& args) {
   start->add_flag("-F,--foreground", foreground, "stay in the foreground and log to the terminal");
   start->add_option("-t,--timeout", timeout_s, "seconds to wait")->capture_default_str();
   CLI::App* stop = AddServerCommand(&app, "stop", "stop the server", &directory);
-  stop->add_option("-m,--mode", mode, "smart: wait for clients; fast: end their sessions; immediate")
+  stop->add_option("-m,--mode", mode,
+                   "smart: wait for clients; fast: end their sessions; immediate")
       ->check(CLI::IsMember({"smart", "fast", "immediate"}))
       ->capture_default_str();
   stop->add_option("-t,--timeout", timeout_s, "seconds to wait")->capture_default_str();
   AddServerCommand(&app, "reload", "read the configuration file again", &directory);
   AddServerCommand(&app, "status", "show whether the server runs, and what it does", &directory);
   ClusterOptions cluster_options;
-  CLI::App* cluster = app.add_subcommand("cluster", "local shards with a Sluice in front, for trying out");
+  CLI::App* cluster =
+      app.add_subcommand("cluster", "local shards with a Sluice in front, for trying out");
   AddCluster(cluster, &cluster_options);
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 takes them backwards
@@ -81,4 +85,6 @@ int Run(const std::vector<std::string>& args) {
 }  // namespace
 }  // namespace sluice
 
-int main(int argc, char** argv) { return sluice::Run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  return sluice::Run({argv + 1, argv + argc});
+}

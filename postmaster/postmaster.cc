@@ -1,13 +1,12 @@
 #include "postmaster/postmaster.h"
 
+#include <cerrno>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "catalog/builtin.h"
 #include "common/log.h"
@@ -39,7 +38,7 @@ enum class Phase {
   kQuitting,         // immediate shutdown: waits until all are gone
 };
 
-constexpr int kRejectionsMax = 64;        // children without a slot, at once
+constexpr int kRejectionsMax = 64;           // children without a slot, at once
 constexpr int64_t kKillAfterUs = 5'000'000;  // after SIGQUIT, SIGKILL
 constexpr int kExitedQuickly = 2;
 
@@ -150,7 +149,8 @@ void Postmaster::WriteStatus(const char* status) {
 }
 
 // The child never returns: `child_main` ends it.
-pid_t Postmaster::Fork(ProcNumber number, ProcessKind kind, const std::function<void()>& child_main) {
+pid_t Postmaster::Fork(ProcNumber number, ProcessKind kind,
+                       const std::function<void()>& child_main) {
   pid_t parent = getpid();
   ProcSlot* slot = number == kNoProc ? nullptr : &shared_memory->processes.slots[number];
   if (slot != nullptr) PrepareSlot(slot, kind);
@@ -226,7 +226,8 @@ void Postmaster::StartBackend(UniqueFd client) {
 void Postmaster::Reject(UniqueFd client, Rejection reason) {
   auto rejections = std::count_if(children_.begin(), children_.end(),
                                   [](const Child& child) { return child.number == kNoProc; });
-  if (rejections >= kRejectionsMax) return;  // closed without a word: under such load there is no other way
+  if (rejections >= kRejectionsMax)
+    return;  // closed without a word: under such load there is no other way
   Fork(kNoProc, ProcessKind::kUnused, [&] { RejectMain(std::move(client), reason); });
 }
 
@@ -417,7 +418,8 @@ int Postmaster::Run() {
   if (!sockets) throw QueryError(sockets.error());
   sockets_ = std::move(*sockets);
   Log(LogLevel::kLog, "starting Sluice {}", settings_.Text("server_version"));
-  for (const ListenSocket& socket : sockets_) Log(LogLevel::kLog, "listening on {}", socket.address);
+  for (const ListenSocket& socket : sockets_)
+    Log(LogLevel::kLog, "listening on {}", socket.address);
   Status status = StartSharedMemory();
   if (!status.ok()) throw QueryError(status.error());
   StartWorkers();

@@ -1,6 +1,6 @@
-// The postmaster: makes the shared memory, listens, forks a process for everything and looks after them.
-// It never waits for a child and never takes anything from shared memory but what it put there itself, so
-// that no child can bring it down.
+// The postmaster: makes the shared memory, listens, forks a process for everything and looks after
+// them. It never waits for a child and never takes anything from shared memory but what it put
+// there itself, so that no child can bring it down.
 #pragma once
 
 #include <string>

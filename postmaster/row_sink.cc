@@ -38,8 +38,10 @@ void DataRowSink::AppendRow(const Batch& batch, size_t row, std::string* out) {
     size_t length_at = out->size();
     out->append(4, '\xff');  // -1: NULL
     if (column.IsNull(row)) continue;
-    if (binary_[i]) AppendBinary(column, row, out);
-    else AppendClientText(column, row, settings_, out);
+    if (binary_[i])
+      AppendBinary(column, row, out);
+    else
+      AppendClientText(column, row, settings_, out);
     StoreBig<int32_t>(out->data() + length_at, static_cast<int32_t>(out->size() - length_at - 4));
   }
   message.End();
@@ -57,7 +59,8 @@ void DataRowSink::Rows(const Batch& batch, size_t from, size_t to) {
     }
     client_->FlushIfLarge();
   }
-  // What a batch left behind goes out once it is worth a system call (Postgres's buffer holds as much).
+  // What a batch left behind goes out once it is worth a system call (Postgres's buffer holds as
+  // much).
   if (client_->pending_bytes() >= 8192) client_->Flush();
 }
 

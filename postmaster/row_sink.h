@@ -1,4 +1,5 @@
-// Where a query's rows go: DataRow messages to the client, COPY data, or strings for the server's own use.
+// Where a query's rows go: DataRow messages to the client, COPY data, or strings for the server's
+// own use.
 #pragma once
 
 #include <optional>
@@ -44,7 +45,8 @@ class DataRowSink : public RowSink {
 // Collects text values: EXECUTE's arguments, and the like.
 class TextSink : public RowSink {
  public:
-  TextSink(size_t columns, const SessionSettings& settings) : columns_(columns), settings_(settings) {}
+  TextSink(size_t columns, const SessionSettings& settings)
+      : columns_(columns), settings_(settings) {}
   void Rows(const Batch& batch, size_t from, size_t to) override;
   void Messages(std::string_view messages) override;
 

@@ -45,10 +45,12 @@ RemoteSession RemoteSessionOf(const QuerySession& session) {
 
 const ConnectionSpec* ConnectionSpecFor(const QuerySession& session, Oid server, Arena* arena) {
   RemoteSession remote = RemoteSessionOf(session);
-  // A foreign table with a socket of its own is reached by its options; oids of tables and servers differ.
+  // A foreign table with a socket of its own is reached by its options; oids of tables and servers
+  // differ.
   if (const Relation* table = session.catalog->FindRelation(server))
     return MakeLinesSpec(*session.catalog, *table, remote.limits, arena);
-  return MakeConnectionSpec(*session.catalog, server, remote.user, remote.settings, remote.limits, arena);
+  return MakeConnectionSpec(*session.catalog, server, remote.user, remote.settings, remote.limits,
+                            arena);
 }
 
 RunningQuery::RunningQuery(const QuerySession& session, const Query& query,
@@ -73,7 +75,9 @@ RunningQuery::RunningQuery(const QuerySession& session, const Planner& plan,
   plan_ = plan(&arena_);
 }
 
-RunningQuery::~RunningQuery() { Finish(); }
+RunningQuery::~RunningQuery() {
+  Finish();
+}
 
 void RunningQuery::Finish() {
   done_ = true;
@@ -87,7 +91,8 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.shared_arena = &arena_;
   context_.settings = arena_.New<SessionSettings>(*session.session_settings);
   context_.work_mem_bytes = session.settings->Integer("work_mem") * 1024;
-  context_.chunks_per_stream = static_cast<uint32_t>(session.settings->Integer("chunks_per_stream"));
+  context_.chunks_per_stream =
+      static_cast<uint32_t>(session.settings->Integer("chunks_per_stream"));
   context_.temp_directory = arena_.CopyString(session.temp_directory);
   context_.admission_timeout_us = session.settings->Integer("admission_timeout") * 1000;
   context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
@@ -97,7 +102,8 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   auto params = arena_.NewArray<Column>(options.params.size());
   for (size_t i = 0; i < params.size(); i++) {
     const PlanRequest::Param& param = options.params[i];
-    params[i] = MakeConstantColumn(param.type, arena_.CopyString(param.value), param.is_null, &arena_);
+    params[i] =
+        MakeConstantColumn(param.type, arena_.CopyString(param.value), param.is_null, &arena_);
   }
   context_.params = params;
   context_.connect = [this, session](Oid server) {

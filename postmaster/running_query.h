@@ -1,5 +1,5 @@
-// One execution of a query: its arena in shared memory, the plan in it, and the executor. Everything it
-// holds here and on the shards is given back by the destructor.
+// One execution of a query: its arena in shared memory, the plan in it, and the executor.
+// Everything it holds here and on the shards is given back by the destructor.
 #pragma once
 
 #include <memory>

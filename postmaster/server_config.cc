@@ -9,9 +9,9 @@ void ApplyLogLevel(const Settings& settings) {
   static constexpr struct {
     std::string_view name;
     LogLevel level;
-  } kLevels[] = {{"info", LogLevel::kInfo},   {"notice", LogLevel::kNotice},
+  } kLevels[] = {{"info", LogLevel::kInfo},       {"notice", LogLevel::kNotice},
                  {"warning", LogLevel::kWarning}, {"error", LogLevel::kError},
-                 {"log", LogLevel::kLog},     {"fatal", LogLevel::kFatal},
+                 {"log", LogLevel::kLog},         {"fatal", LogLevel::kFatal},
                  {"panic", LogLevel::kPanic}};
   const std::string& text = settings.Text("log_min_messages");
   log_min_messages = LogLevel::kDebug;

@@ -28,8 +28,12 @@ void AskEach(const KernelCall& call, std::atomic<uint32_t> ProcSlot::*flag) {
   });
 }
 
-void CancelBackends(const KernelCall& call) { AskEach(call, &ProcSlot::cancel_requested); }
-void TerminateBackends(const KernelCall& call) { AskEach(call, &ProcSlot::terminate_requested); }
+void CancelBackends(const KernelCall& call) {
+  AskEach(call, &ProcSlot::cancel_requested);
+}
+void TerminateBackends(const KernelCall& call) {
+  AskEach(call, &ProcSlot::terminate_requested);
+}
 
 void SleepSeconds(double seconds) {
   constexpr int kStepMs = 1000;  // the client's end and a timeout are looked at this often
@@ -43,7 +47,8 @@ void SleepSeconds(double seconds) {
       left_us = std::min(left_us, std::max<int64_t>(0, statement_deadline_us - MonotonicUs()));
     pollfd client{client_socket, POLLRDHUP, 0};
     WaitLatch(&my_proc->latch, {&client, client_socket >= 0 ? size_t{1} : 0},
-              static_cast<int>(std::min<int64_t>(left_us / 1000 + 1, kStepMs)), WaitEvent::kPgSleep);
+              static_cast<int>(std::min<int64_t>(left_us / 1000 + 1, kStepMs)),
+              WaitEvent::kPgSleep);
     if (client.revents != 0) Throw(sqlstate::kConnectionFailure, "connection to client lost");
   }
 }
@@ -63,6 +68,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-void RegisterServerKernels() { RegisterKernels(kKernels); }
+void RegisterServerKernels() {
+  RegisterKernels(kKernels);
+}
 
 }  // namespace sluice

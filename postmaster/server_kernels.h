@@ -1,5 +1,5 @@
-// Functions that act on the server's processes, once for each row: pg_cancel_backend, pg_terminate_backend,
-// pg_sleep.
+// Functions that act on the server's processes, once for each row: pg_cancel_backend,
+// pg_terminate_backend, pg_sleep.
 #pragma once
 
 namespace sluice {

@@ -59,12 +59,18 @@ void Session::Dispatch(const MessageReader::Message& message) {
       body.ExpectEnd();
       return SimpleQuery(text);
     }
-    case 'P': return Parse(body);
-    case 'B': return Bind(body);
-    case 'D': return Describe(body);
-    case 'E': return Execute(body);
-    case 'C': return Close(body);
-    case 'H': return client_.Flush(false);
+    case 'P':
+      return Parse(body);
+    case 'B':
+      return Bind(body);
+    case 'D':
+      return Describe(body);
+    case 'E':
+      return Execute(body);
+    case 'C':
+      return Close(body);
+    case 'H':
+      return client_.Flush(false);
     case 'S':
       skip_to_sync_ = false;
       ready_wanted_ = true;
@@ -73,9 +79,12 @@ void Session::Dispatch(const MessageReader::Message& message) {
     case 'F':
       ready_wanted_ = true;
       Refuse("function call messages are not supported");
-    case 'd': case 'c': case 'f':
+    case 'd':
+    case 'c':
+    case 'f':
       return;  // of a COPY that has failed: Postgres ignores them too
-    default: break;
+    default:
+      break;
   }
   throw FatalError{MakeError(sqlstate::kProtocolViolation, "invalid frontend message type {}",
                              static_cast<int>(message.type))};
@@ -107,22 +116,23 @@ void Session::HandleIdleTimeout() {
   if (transaction_.in_block())
     throw FatalError{MakeError(MakeSqlState("25P03"),
                                "terminating connection due to idle-in-transaction timeout")};
-  throw FatalError{
-      MakeError(sqlstate::kIdleSessionTimeout, "terminating connection due to idle-session timeout")};
+  throw FatalError{MakeError(sqlstate::kIdleSessionTimeout,
+                             "terminating connection due to idle-session timeout")};
 }
 
 void Session::HandleIdleRequests() {
   // A cancel that finds nothing running is forgotten, as in Postgres.
   my_proc->cancel_requested.store(0, std::memory_order_relaxed);
   if (my_proc->terminate_requested.load(std::memory_order_relaxed) != 0)
-    throw FatalError{MakeError(sqlstate::kAdminShutdown,
-                               "terminating connection due to administrator command")};
+    throw FatalError{
+        MakeError(sqlstate::kAdminShutdown, "terminating connection due to administrator command")};
   if (my_proc->reload_requested.exchange(0, std::memory_order_relaxed) != 0) ReloadConfiguration();
 }
 
 void Session::ReloadConfiguration() {
   auto lines = ReadConfigFile(settings_.Text("config_file"));
-  if (lines) ApplyConfig(*lines, true, &settings_);  // the postmaster has logged what is wrong in it
+  if (lines)
+    ApplyConfig(*lines, true, &settings_);  // the postmaster has logged what is wrong in it
   ApplyLogLevel(settings_);
 }
 
@@ -161,7 +171,8 @@ void Session::SendCommandComplete(std::string_view tag) {
 }
 
 void Session::SendNotice(const Error& error, std::string_view severity) {
-  static constexpr std::string_view kOrder[] = {"DEBUG", "LOG", "INFO", "NOTICE", "WARNING", "ERROR"};
+  static constexpr std::string_view kOrder[] = {"DEBUG",  "LOG",     "INFO",
+                                                "NOTICE", "WARNING", "ERROR"};
   auto rank = [](std::string_view level) {
     for (size_t i = 0; i < std::size(kOrder); i++)
       if (level.starts_with(kOrder[i])) return i;

@@ -1,5 +1,5 @@
-// One client's session: the protocol loop, and the state that lasts between messages. The work itself lies
-// in session_*.cc by subject; errors are caught once, in Run.
+// One client's session: the protocol loop, and the state that lasts between messages. The work
+// itself lies in session_*.cc by subject; errors are caught once, in Run.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ class Session {
 
  private:
   struct CommandResult {
-    std::string tag;                // "" : the command has sent its own CommandComplete
+    std::string tag;  // "" : the command has sent its own CommandComplete
     std::optional<TextRows> rows;
   };
 
@@ -65,15 +65,18 @@ class Session {
   void Analyze(Statement* statement);
   const Query* AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types);
   const Query* QueryToRun(Statement* statement, Arena* arena);
-  // A shard's help with what analysis or planning refused; throws `error`, or the shard's, where there is none.
+  // A shard's help with what analysis or planning refused; throws `error`, or the shard's, where
+  // there is none.
   std::shared_ptr<const CompletionQuery> CompleteOrThrow(const Statement& statement,
                                                          const std::vector<Oid>& types,
                                                          const Error& error);
-  std::unique_ptr<RunningQuery> MakeRunning(Statement* statement, Arena* arena, const QueryOptions& options);
+  std::unique_ptr<RunningQuery> MakeRunning(Statement* statement, Arena* arena,
+                                            const QueryOptions& options);
   void StartPortal(Portal* portal);
   // Rows and CommandComplete; false: suspended at `rows_max`.
   bool RunPortal(const std::shared_ptr<Portal>& portal, uint64_t rows_max, bool simple);
-  void SendRowDescription(std::span<const ColumnDescription> columns, std::span<const int16_t> formats);
+  void SendRowDescription(std::span<const ColumnDescription> columns,
+                          std::span<const int16_t> formats);
   uint64_t SendTextRows(const TextRows& rows, size_t from, uint64_t rows_max);
   uint64_t SendQueryRows(Portal* portal, std::span<const int16_t> formats, uint64_t rows_max);
   // A query's rows as text, for the server's own use.
@@ -136,8 +139,8 @@ class Session {
   std::string user_, database_;
   std::optional<CatalogFollower> follower_;
   std::shared_ptr<const Catalog> catalog_;
-  // DDL of the running transaction: catalog_ is its changed copy, catalog_base_ what it began with, and
-  // catalog_saved_ what each savepoint began with.
+  // DDL of the running transaction: catalog_ is its changed copy, catalog_base_ what it began with,
+  // and catalog_saved_ what each savepoint began with.
   bool catalog_pending_ = false;
   std::shared_ptr<const Catalog> catalog_base_;
   std::vector<std::shared_ptr<const Catalog>> catalog_saved_;

@@ -1,4 +1,5 @@
-// Commands that are no queries: transactions, prepared statements, DISCARD, EXPLAIN, and DDL's entry.
+// Commands that are no queries: transactions, prepared statements, DISCARD, EXPLAIN, and DDL's
+// entry.
 #include <pg_query/pg_query.pb-c.h>
 
 #include "postmaster/activity.h"
@@ -11,24 +12,37 @@
 namespace sluice {
 namespace {
 
-std::string QuoteText(const char* text) { return text == nullptr ? "" : text; }
+std::string QuoteText(const char* text) {
+  return text == nullptr ? "" : text;
+}
 
 }  // namespace
 
 Session::CommandResult Session::RunCommand(const std::shared_ptr<Statement>& statement) {
   const RawStatement& raw = *statement->raw;
   switch (raw.node->node_case) {
-    case PG_QUERY__NODE__NODE_TRANSACTION_STMT: return RunTransaction(raw);
-    case PG_QUERY__NODE__NODE_VARIABLE_SET_STMT: return RunSet(raw);
-    case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT: return RunShow(raw);
-    case PG_QUERY__NODE__NODE_PREPARE_STMT: return RunPrepare(*statement);
-    case PG_QUERY__NODE__NODE_DEALLOCATE_STMT: return RunDeallocate(raw);
-    case PG_QUERY__NODE__NODE_DISCARD_STMT: return RunDiscard(raw);
-    case PG_QUERY__NODE__NODE_DECLARE_CURSOR_STMT: return RunDeclare(statement);
-    case PG_QUERY__NODE__NODE_CLOSE_PORTAL_STMT: return RunClose(raw);
-    case PG_QUERY__NODE__NODE_EXPLAIN_STMT: return RunExplain(statement);
-    case PG_QUERY__NODE__NODE_UNLISTEN_STMT: return {"UNLISTEN", std::nullopt};  // nothing can be listened to
-    default: return RunDdlCommand(raw);
+    case PG_QUERY__NODE__NODE_TRANSACTION_STMT:
+      return RunTransaction(raw);
+    case PG_QUERY__NODE__NODE_VARIABLE_SET_STMT:
+      return RunSet(raw);
+    case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT:
+      return RunShow(raw);
+    case PG_QUERY__NODE__NODE_PREPARE_STMT:
+      return RunPrepare(*statement);
+    case PG_QUERY__NODE__NODE_DEALLOCATE_STMT:
+      return RunDeallocate(raw);
+    case PG_QUERY__NODE__NODE_DISCARD_STMT:
+      return RunDiscard(raw);
+    case PG_QUERY__NODE__NODE_DECLARE_CURSOR_STMT:
+      return RunDeclare(statement);
+    case PG_QUERY__NODE__NODE_CLOSE_PORTAL_STMT:
+      return RunClose(raw);
+    case PG_QUERY__NODE__NODE_EXPLAIN_STMT:
+      return RunExplain(statement);
+    case PG_QUERY__NODE__NODE_UNLISTEN_STMT:
+      return {"UNLISTEN", std::nullopt};  // nothing can be listened to
+    default:
+      return RunDdlCommand(raw);
   }
 }
 
@@ -39,20 +53,19 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
   QuerySession session = MakeQuerySession();
   RemoteSession remote = RemoteSessionOf(session);
   std::shared_ptr<const Catalog> before = catalog_;
-  DdlContext context{
-      catalog_,
-      catalog_pending_,
-      &session_settings_,
-      SearchPath(settings_, user_),
-      user_,
-      database_,
-      [this](LogLevel level, const Error& notice) {
-        SendNotice(notice, level == LogLevel::kWarning ? "WARNING" : "NOTICE");
-      },
-      [&remote](const Catalog& catalog, std::span<const RemoteQuery> queries) {
-        return RunRemoteQueries(catalog, remote, queries);
-      },
-      {}};
+  DdlContext context{catalog_,
+                     catalog_pending_,
+                     &session_settings_,
+                     SearchPath(settings_, user_),
+                     user_,
+                     database_,
+                     [this](LogLevel level, const Error& notice) {
+                       SendNotice(notice, level == LogLevel::kWarning ? "WARNING" : "NOTICE");
+                     },
+                     [&remote](const Catalog& catalog, std::span<const RemoteQuery> queries) {
+                       return RunRemoteQueries(catalog, remote, queries);
+                     },
+                     {}};
   if (!RunDdl(raw, context)) Refuse("{} is not supported", CommandName(raw));
   if (catalog_pending_ && catalog_base_ == nullptr) catalog_base_ = before;
   return {context.command_tag, std::nullopt};
@@ -66,7 +79,8 @@ void Session::StartTransaction() {
   for (const char* name : {"isolation", "read_only", "deferrable"}) {
     std::string current = fmt::format("transaction_{}", name);
     const std::string& wanted = settings_.Text("default_" + current);
-    if (settings_.Text(current) != wanted) settings_.Set(current, wanted, SettingSource::kSession, true);
+    if (settings_.Text(current) != wanted)
+      settings_.Set(current, wanted, SettingSource::kSession, true);
   }
 }
 
@@ -128,11 +142,14 @@ Session::CommandResult Session::RunTransaction(const RawStatement& raw) {
         Warn(sqlstate::kActiveSqlTransaction, "there is already a transaction in progress");
       else
         transaction_.BeginBlock();
-      return {command.kind == PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_BEGIN ? "BEGIN"
-                                                                               : "START TRANSACTION",
+      return {command.kind == PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_BEGIN
+                  ? "BEGIN"
+                  : "START TRANSACTION",
               std::nullopt};
-    case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_COMMIT: return EndBlock(true, command.chain);
-    case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK: return EndBlock(false, command.chain);
+    case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_COMMIT:
+      return EndBlock(true, command.chain);
+    case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK:
+      return EndBlock(false, command.chain);
     case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_SAVEPOINT:
       require_block("SAVEPOINT");
       transaction_.Savepoint(name);
@@ -159,7 +176,8 @@ Session::CommandResult Session::RunTransaction(const RawStatement& raw) {
       transaction_.RollbackTo(level);
       return {"ROLLBACK", std::nullopt};
     }
-    default: Refuse("{} is not supported", CommandName(raw));
+    default:
+      Refuse("{} is not supported", CommandName(raw));
   }
 }
 
@@ -171,14 +189,18 @@ Session::CommandResult Session::EndBlock(bool commit, bool chain) {
   if (!block) Warn(sqlstate::kNoActiveSqlTransaction, "there is no transaction in progress");
   if (transaction_.failed()) commit = false;
   std::vector<std::pair<std::string, std::string>> modes;
-  for (const char* name : {"transaction_isolation", "transaction_read_only", "transaction_deferrable"})
+  for (const char* name :
+       {"transaction_isolation", "transaction_read_only", "transaction_deferrable"})
     modes.emplace_back(name, settings_.Text(name));
-  if (commit) Commit();
-  else Rollback();
+  if (commit)
+    Commit();
+  else
+    Rollback();
   if (chain) {
     StartTransaction();
     transaction_.BeginBlock();
-    for (const auto& [name, value] : modes) settings_.Set(name, value, SettingSource::kSession, true);
+    for (const auto& [name, value] : modes)
+      settings_.Set(name, value, SettingSource::kSession, true);
   }
   return {commit ? "COMMIT" : "ROLLBACK", std::nullopt};
 }
@@ -200,8 +222,8 @@ Session::CommandResult Session::RunPrepare(const Statement& statement) {
 
 namespace {
 
-// SELECT of the given expressions, so that analysis and execution of expressions have one way only. The nodes
-// are the caller's parse tree's and this object's.
+// SELECT of the given expressions, so that analysis and execution of expressions have one way only.
+// The nodes are the caller's parse tree's and this object's.
 class SelectOf {
  public:
   explicit SelectOf(std::span<PgQuery__Node* const> expressions) {
@@ -278,13 +300,15 @@ std::shared_ptr<Portal> Session::MakeExecutePortal(const Statement& statement) {
   if (portal->statement->is_query) Analyze(portal->statement.get());
   const std::vector<Oid>& types = portal->statement->param_types;
   if (command.n_params != types.size()) {
-    Error error = MakeError(sqlstate::kSyntaxError,
-                            "wrong number of parameters for prepared statement \"{}\"", command.name);
-    throw QueryError(
-        error.Detail(fmt::format("Expected {} parameters but got {}.", types.size(), command.n_params)));
+    Error error =
+        MakeError(sqlstate::kSyntaxError,
+                  "wrong number of parameters for prepared statement \"{}\"", command.name);
+    throw QueryError(error.Detail(
+        fmt::format("Expected {} parameters but got {}.", types.size(), command.n_params)));
   }
   if (types.empty()) return portal;
-  // Each value is cast to its parameter's type; the type's name comes from the grammar, as in any cast.
+  // Each value is cast to its parameter's type; the type's name comes from the grammar, as in any
+  // cast.
   std::string casts_sql = "SELECT ";
   for (size_t i = 0; i < types.size(); i++)
     casts_sql += (i == 0 ? "NULL::" : ", NULL::") + FormatType(types[i]);
@@ -330,9 +354,12 @@ Session::CommandResult Session::RunDiscard(const RawStatement& raw) {
       settings_.ResetAll();
       statements_.clear();
       return {"DISCARD ALL", std::nullopt};
-    case PG_QUERY__DISCARD_MODE__DISCARD_PLANS: return {"DISCARD PLANS", std::nullopt};
-    case PG_QUERY__DISCARD_MODE__DISCARD_SEQUENCES: return {"DISCARD SEQUENCES", std::nullopt};
-    default: return {"DISCARD TEMP", std::nullopt};
+    case PG_QUERY__DISCARD_MODE__DISCARD_PLANS:
+      return {"DISCARD PLANS", std::nullopt};
+    case PG_QUERY__DISCARD_MODE__DISCARD_SEQUENCES:
+      return {"DISCARD SEQUENCES", std::nullopt};
+    default:
+      return {"DISCARD TEMP", std::nullopt};
   }
 }
 

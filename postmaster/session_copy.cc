@@ -13,11 +13,16 @@ namespace {
 std::string OptionText(const PgQuery__DefElem& option) {
   if (option.arg == nullptr) return "true";
   switch (option.arg->node_case) {
-    case PG_QUERY__NODE__NODE_STRING: return option.arg->string->sval;
-    case PG_QUERY__NODE__NODE_INTEGER: return std::to_string(option.arg->integer->ival);
-    case PG_QUERY__NODE__NODE_FLOAT: return option.arg->float_->fval;
-    case PG_QUERY__NODE__NODE_BOOLEAN: return option.arg->boolean->boolval ? "true" : "false";
-    default: Throw(sqlstate::kSyntaxError, "option \"{}\" not recognized", option.defname);
+    case PG_QUERY__NODE__NODE_STRING:
+      return option.arg->string->sval;
+    case PG_QUERY__NODE__NODE_INTEGER:
+      return std::to_string(option.arg->integer->ival);
+    case PG_QUERY__NODE__NODE_FLOAT:
+      return option.arg->float_->fval;
+    case PG_QUERY__NODE__NODE_BOOLEAN:
+      return option.arg->boolean->boolval ? "true" : "false";
+    default:
+      Throw(sqlstate::kSyntaxError, "option \"{}\" not recognized", option.defname);
   }
 }
 
@@ -27,12 +32,13 @@ char OneByte(const std::string& text, const char* what) {
 }
 
 // The columns that FORCE_QUOTE names: a list, or * for all.
-std::vector<bool> ForceQuote(const PgQuery__DefElem& option, std::span<const ColumnDescription> columns) {
+std::vector<bool> ForceQuote(const PgQuery__DefElem& option,
+                             std::span<const ColumnDescription> columns) {
   if (option.arg != nullptr && option.arg->node_case == PG_QUERY__NODE__NODE_A_STAR)
     return std::vector<bool>(columns.size(), true);
   if (option.arg == nullptr || option.arg->node_case != PG_QUERY__NODE__NODE_LIST)
-    Throw(sqlstate::kInvalidParameterValue, "argument to option \"{}\" must be a list of column names",
-          option.defname);
+    Throw(sqlstate::kInvalidParameterValue,
+          "argument to option \"{}\" must be a list of column names", option.defname);
   std::vector<bool> force(columns.size(), false);
   const PgQuery__List& list = *option.arg->list;
   for (size_t i = 0; i < list.n_items; i++) {
@@ -46,7 +52,8 @@ std::vector<bool> ForceQuote(const PgQuery__DefElem& option, std::span<const Col
   return force;
 }
 
-void CheckOptions(const CopyOptions& options, bool delimiter_given, bool quote_given, bool escape_given) {
+void CheckOptions(const CopyOptions& options, bool delimiter_given, bool quote_given,
+                  bool escape_given) {
   bool csv = options.format == CopyFormat::kCsv;
   if (options.format == CopyFormat::kBinary) {
     if (delimiter_given) Throw(sqlstate::kSyntaxError, "cannot specify DELIMITER in BINARY mode");
@@ -72,7 +79,8 @@ void CheckOptions(const CopyOptions& options, bool delimiter_given, bool quote_g
     Refuse("CSV quote character must not appear in the NULL specification");
 }
 
-CopyOptions ReadOptions(const PgQuery__CopyStmt& command, std::span<const ColumnDescription> columns) {
+CopyOptions ReadOptions(const PgQuery__CopyStmt& command,
+                        std::span<const ColumnDescription> columns) {
   CopyOptions options;
   std::optional<std::string> delimiter, null_text, quote, escape;
   for (size_t i = 0; i < command.n_options; i++) {
@@ -80,17 +88,22 @@ CopyOptions ReadOptions(const PgQuery__CopyStmt& command, std::span<const Column
     std::string_view name = option.defname;
     if (name == "format") {
       std::string format = OptionText(option);
-      if (format == "text") options.format = CopyFormat::kText;
-      else if (format == "csv") options.format = CopyFormat::kCsv;
-      else if (format == "binary") options.format = CopyFormat::kBinary;
-      else Throw(sqlstate::kInvalidParameterValue, "COPY format \"{}\" not recognized", format);
+      if (format == "text")
+        options.format = CopyFormat::kText;
+      else if (format == "csv")
+        options.format = CopyFormat::kCsv;
+      else if (format == "binary")
+        options.format = CopyFormat::kBinary;
+      else
+        Throw(sqlstate::kInvalidParameterValue, "COPY format \"{}\" not recognized", format);
     } else if (name == "delimiter") {
       delimiter = OptionText(option);
     } else if (name == "null") {
       null_text = OptionText(option);
     } else if (name == "header") {
       auto header = ParseBoolean(OptionText(option));
-      if (!header) Throw(sqlstate::kInvalidParameterValue, "header requires a Boolean value or \"match\"");
+      if (!header)
+        Throw(sqlstate::kInvalidParameterValue, "header requires a Boolean value or \"match\"");
       options.header = *header;
     } else if (name == "quote") {
       quote = OptionText(option);
@@ -126,7 +139,8 @@ std::string SelectFor(const PgQuery__CopyStmt& command) {
   for (size_t i = 0; i < command.n_attlist; i++)
     columns += (i == 0 ? "" : ", ") + QuoteIdentifier(command.attlist[i]->string->sval);
   std::string table = QuoteIdentifier(command.relation->relname);
-  std::string_view schema = command.relation->schemaname == nullptr ? "" : command.relation->schemaname;
+  std::string_view schema =
+      command.relation->schemaname == nullptr ? "" : command.relation->schemaname;
   if (!schema.empty()) table = QuoteIdentifier(std::string(schema)) + "." + table;
   return fmt::format("SELECT {} FROM {}", columns.empty() ? "*" : columns, table);
 }
@@ -137,7 +151,8 @@ std::string Session::RunCopy(const Statement& statement) {
   const PgQuery__CopyStmt& command = *statement.raw->node->copy_stmt;
   if (command.is_from) Refuse("COPY FROM is not supported");
   if (command.is_program) Refuse("COPY TO PROGRAM is not supported");
-  if (command.filename != nullptr && *command.filename != 0) Refuse("COPY TO a file is not supported");
+  if (command.filename != nullptr && *command.filename != 0)
+    Refuse("COPY TO a file is not supported");
   std::shared_ptr<Statement> query;
   if (command.query != nullptr) {
     query = MakeStatement(statement.parsed, *statement.raw, command.query);

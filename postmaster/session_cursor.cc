@@ -1,7 +1,6 @@
 // DECLARE, FETCH, MOVE, CLOSE: forward-only cursors, which live as long as their transaction.
-#include <pg_query/pg_query.pb-c.h>
-
 #include <limits>
+#include <pg_query/pg_query.pb-c.h>
 
 #include "postmaster/session.h"
 
@@ -19,7 +18,8 @@ Session::CommandResult Session::RunDeclare(const std::shared_ptr<Statement>& sta
   if ((command.options & kHold) != 0) Refuse("DECLARE CURSOR WITH HOLD is not supported");
   if ((command.options & kScroll) != 0) Refuse("DECLARE SCROLL CURSOR is not supported");
   if (!transaction_.in_block())
-    Throw(sqlstate::kNoActiveSqlTransaction, "DECLARE CURSOR can only be used in transaction blocks");
+    Throw(sqlstate::kNoActiveSqlTransaction,
+          "DECLARE CURSOR can only be used in transaction blocks");
   std::string name = command.portalname;
   if (portals_.contains(name))
     Throw(sqlstate::kDuplicateCursor, "cursor \"{}\" already exists", name);
@@ -29,7 +29,8 @@ Session::CommandResult Session::RunDeclare(const std::shared_ptr<Statement>& sta
   portal->level = transaction_.level();
   portal->statement = MakeStatement(statement->parsed, *statement->raw, command.query);
   if ((command.options & kBinary) != 0) portal->formats = {1};
-  if (!portal->statement->is_query) Refuse("DECLARE CURSOR for {} is not supported", CommandName(*portal->statement->raw));
+  if (!portal->statement->is_query)
+    Refuse("DECLARE CURSOR for {} is not supported", CommandName(*portal->statement->raw));
   StartPortal(portal.get());
   // The statement's rows are those of now, whenever they are fetched.
   portal->running->executor();
@@ -55,7 +56,8 @@ Session::CommandResult Session::RunClose(const RawStatement& raw) {
   return {"CLOSE CURSOR", std::nullopt};
 }
 
-std::string Session::RunFetch(const RawStatement& raw, std::span<const int16_t> formats, bool describe) {
+std::string Session::RunFetch(const RawStatement& raw, std::span<const int16_t> formats,
+                              bool describe) {
   const PgQuery__FetchStmt& command = *raw.node->fetch_stmt;
   auto portal = FindCursor(command.portalname);
   StartPortal(portal.get());
@@ -71,15 +73,15 @@ std::string Session::RunFetch(const RawStatement& raw, std::span<const int16_t> 
     count = 1;
   }
   if (direction == PG_QUERY__FETCH_DIRECTION__FETCH_BACKWARD || count < 0 || skip < 0) {
-    Error error = MakeError(sqlstate::kObjectNotInPrerequisiteState, "cursor can only scan forward");
+    Error error =
+        MakeError(sqlstate::kObjectNotInPrerequisiteState, "cursor can only scan forward");
     throw QueryError(error.Hint("Declare it with SCROLL option to enable backward scan."));
   }
   if (count == 0 && skip == 0) Refuse("{} 0 is not supported", command.ismove ? "MOVE" : "FETCH");
   // The cursor's own format, unless it's text and the protocol asks otherwise.
   bool own = !portal->formats.empty() || portal->running->plan().pass_through;
-  std::vector<int16_t> used = !own
-                                  ? std::vector<int16_t>(formats.begin(), formats.end())
-                                  : portal->formats;
+  std::vector<int16_t> used =
+      !own ? std::vector<int16_t>(formats.begin(), formats.end()) : portal->formats;
   CheckFormats(portal->running->plan().columns, used);
   if (describe && !command.ismove) SendRowDescription(portal->statement->columns, used);
   CountingSink nowhere;

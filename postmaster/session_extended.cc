@@ -17,7 +17,8 @@ void Session::Parse(BodyReader body) {
   }
   body.ExpectEnd();
   BeginStatement(text);
-  if (name.empty()) statements_.erase(name);
+  if (name.empty())
+    statements_.erase(name);
   else if (statements_.contains(name))
     Throw(sqlstate::kDuplicatePreparedStatement, "prepared statement \"{}\" already exists", name);
 
@@ -30,8 +31,10 @@ void Session::Parse(BodyReader body) {
   statement->parsed = parsed;
   statement->declared_types = std::move(declared);
   RequireNotFailed(*statement);
-  if (statement->is_query) Analyze(statement.get());
-  else statement->param_types = statement->declared_types;
+  if (statement->is_query)
+    Analyze(statement.get());
+  else
+    statement->param_types = statement->declared_types;
   statements_[name] = std::move(statement);
   MessageWriter message(client_.out());
   message.Begin('1');
@@ -61,7 +64,8 @@ void Session::Bind(BodyReader body) {
   portal->statement = FindStatement(statement_name);
   BeginStatement(portal->statement->text());
   RequireNotFailed(*portal->statement);
-  if (portal_name.empty()) portals_.erase(portal_name);
+  if (portal_name.empty())
+    portals_.erase(portal_name);
   else if (portals_.contains(portal_name))
     Throw(sqlstate::kDuplicateCursor, "cursor \"{}\" already exists", portal_name);
   if (portal->statement->is_query) Analyze(portal->statement.get());
@@ -85,8 +89,9 @@ void Session::Bind(BodyReader body) {
 
 void Session::CheckResultFormats(const Portal& portal, size_t columns) const {
   if (portal.formats.size() > 1 && portal.formats.size() != columns)
-    Throw(sqlstate::kProtocolViolation, "bind message has {} result formats but query has {} columns",
-          portal.formats.size(), columns);
+    Throw(sqlstate::kProtocolViolation,
+          "bind message has {} result formats but query has {} columns", portal.formats.size(),
+          columns);
 }
 
 void Session::BindParameters(BodyReader* body, const std::string& statement_name, Portal* portal) {
@@ -112,8 +117,9 @@ void Session::BindParameters(BodyReader* body, const std::string& statement_name
     param.is_null = length < 0;
     if (!param.is_null) {
       std::string_view bytes = body->Bytes(static_cast<size_t>(length));
-      param.value = format == 1 ? CheckBinaryParameter(types[i], bytes, i, portal->arena.get())
-                                : ParseText(types[i], -1, bytes, session_settings_, portal->arena.get());
+      param.value = format == 1
+                        ? CheckBinaryParameter(types[i], bytes, i, portal->arena.get())
+                        : ParseText(types[i], -1, bytes, session_settings_, portal->arena.get());
     }
     portal->params.push_back(param);
   }
@@ -133,8 +139,8 @@ std::string_view Session::CheckBinaryParameter(Oid type, std::string_view bytes,
     if (e.error.state != sqlstate::kInvalidBinaryRepresentation &&
         e.error.state != sqlstate::kProtocolViolation)
       throw;
-    Throw(sqlstate::kInvalidBinaryRepresentation, "incorrect binary data format in bind parameter {}",
-          index + 1);
+    Throw(sqlstate::kInvalidBinaryRepresentation,
+          "incorrect binary data format in bind parameter {}", index + 1);
   }
   return copy;
 }
@@ -145,8 +151,10 @@ std::vector<ColumnDescription> Session::DescribeStatement(const Statement& state
   if (statement.is_query) return statement.columns;
   const PgQuery__Node& node = *statement.raw->node;
   switch (node.node_case) {
-    case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT: return ShowColumns(node.variable_show_stmt->name);
-    case PG_QUERY__NODE__NODE_EXPLAIN_STMT: return {ExplainColumn(*statement.raw)};
+    case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT:
+      return ShowColumns(node.variable_show_stmt->name);
+    case PG_QUERY__NODE__NODE_EXPLAIN_STMT:
+      return {ExplainColumn(*statement.raw)};
     case PG_QUERY__NODE__NODE_EXECUTE_STMT: {
       auto inner = FindStatement(node.execute_stmt->name);
       if (inner->is_query) Analyze(inner.get());
@@ -155,7 +163,8 @@ std::vector<ColumnDescription> Session::DescribeStatement(const Statement& state
     case PG_QUERY__NODE__NODE_FETCH_STMT:
       if (node.fetch_stmt->ismove) return {};
       return FindCursor(node.fetch_stmt->portalname)->statement->columns;
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -164,7 +173,8 @@ void Session::Describe(BodyReader body) {
   std::string name(body.CString());
   body.ExpectEnd();
   if (kind != 'S' && kind != 'P')
-    Throw(sqlstate::kProtocolViolation, "invalid DESCRIBE message subtype {}", static_cast<int>(kind));
+    Throw(sqlstate::kProtocolViolation, "invalid DESCRIBE message subtype {}",
+          static_cast<int>(kind));
   std::shared_ptr<Portal> portal = kind == 'P' ? FindPortal(name) : nullptr;
   std::shared_ptr<Statement> statement = portal ? portal->statement : FindStatement(name);
   BeginStatement(statement->text());
@@ -182,8 +192,8 @@ void Session::Describe(BodyReader body) {
     message.Begin('n');
     message.End();
   } else {
-    SendRowDescription(columns, portal ? std::span<const int16_t>(portal->formats)
-                                       : std::span<const int16_t>());
+    SendRowDescription(
+        columns, portal ? std::span<const int16_t>(portal->formats) : std::span<const int16_t>());
   }
   EndStatement("describe");
 }
@@ -207,8 +217,10 @@ void Session::Close(BodyReader body) {
   auto kind = body.Int<char>();
   std::string name(body.CString());
   body.ExpectEnd();
-  if (kind == 'S') statements_.erase(name);
-  else if (kind == 'P') portals_.erase(name);
+  if (kind == 'S')
+    statements_.erase(name);
+  else if (kind == 'P')
+    portals_.erase(name);
   else
     Throw(sqlstate::kProtocolViolation, "invalid CLOSE message subtype {}", static_cast<int>(kind));
   MessageWriter message(client_.out());

@@ -36,7 +36,9 @@ std::string Timestamp(int64_t at) {
   return text;
 }
 
-std::string Boolean(bool value) { return value ? "t" : "f"; }
+std::string Boolean(bool value) {
+  return value ? "t" : "f";
+}
 
 std::vector<std::string> RealSchemas(const Call& call, bool implicit) {
   std::vector<std::string> schemas;
@@ -79,11 +81,12 @@ std::optional<std::string> CurrentSetting(const Call& call) {
   return call.context.settings->Show(*call.args[0]);
 }
 std::optional<std::string> SetConfig(const Call& call) {
-  if (!call.args[0])
-    Throw(MakeSqlState("22004"), "SET requires parameter name");
+  if (!call.args[0]) Throw(MakeSqlState("22004"), "SET requires parameter name");
   bool local = call.args[2] == "t";
-  if (call.args[1]) call.context.settings->Set(*call.args[0], *call.args[1], SettingSource::kSession, local);
-  else call.context.settings->Reset(*call.args[0], local);
+  if (call.args[1])
+    call.context.settings->Set(*call.args[0], *call.args[1], SettingSource::kSession, local);
+  else
+    call.context.settings->Reset(*call.args[0], local);
   return call.context.settings->Show(*call.args[0]);
 }
 std::optional<std::string> ClientAddress(const Call&) {
@@ -156,7 +159,8 @@ class Folder {
     if (expr->subquery != nullptr) Walk(const_cast<Query*>(expr->subquery));
     if (expr->kind == ExprKind::kCall) Fold(expr, one_row);
     // The client is told void; the empty value itself travels as text, which all nodes know.
-    if (expr->kind == ExprKind::kCall && expr->type == kVoidOid && FindKernel(expr->function) != nullptr) {
+    if (expr->kind == ExprKind::kCall && expr->type == kVoidOid &&
+        FindKernel(expr->function) != nullptr) {
       found_ = true;
       if (context_ != nullptr) expr->type = kTextOid;
     }
@@ -187,10 +191,12 @@ class Folder {
     expr->kind = ExprKind::kConst;
     expr->args = {};
     expr->is_null = !value;
-    if (value && expr->type == kVoidOid) expr->value = "";
+    if (value && expr->type == kVoidOid)
+      expr->value = "";
     else if (value && HasBinaryCodec(expr->type))
       expr->value = ParseText(expr->type, -1, *value, session_settings_, context_->arena);
-    else if (value) expr->value = context_->arena->CopyString(*value);
+    else if (value)
+      expr->value = context_->arena->CopyString(*value);
   }
 
   // CURRENT_USER and its like; those of time are the planner's.
@@ -224,9 +230,13 @@ class Folder {
 
 bool DependsOnSession(std::string_view text) {
   static constexpr std::string_view kWords[] = {
-      "current_user", "session_user", "user", "current_role", "current_catalog", "current_schema",
-      "current_schemas", "current_database", "current_setting", "set_config", "version", "nextval", "currval",
-      "lastval", "setval", "dblink", "query_to_xml", "txid_current", "lo_import", "lo_export", "lo_create",
+      "current_user",    "session_user",     "user",
+      "current_role",    "current_catalog",  "current_schema",
+      "current_schemas", "current_database", "current_setting",
+      "set_config",      "version",          "nextval",
+      "currval",         "lastval",          "setval",
+      "dblink",          "query_to_xml",     "txid_current",
+      "lo_import",       "lo_export",        "lo_create",
       "lo_unlink"};
   // Whole families of functions look at or act on the server that they run on.
   static constexpr std::string_view kPrefixes[] = {"pg_", "inet_", "dblink_", "lo_", "has_"};

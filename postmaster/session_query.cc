@@ -59,8 +59,9 @@ void Session::RunSimpleStatement(const std::shared_ptr<Statement>& statement) {
 }
 
 const Query* Session::AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types) {
-  AnalyzeContext context{catalog_.get(), &session_settings_, SearchPath(settings_, user_), user_,
-                         database_,      arena,              types};
+  AnalyzeContext context{catalog_.get(), &session_settings_, SearchPath(settings_, user_),
+                         user_,          database_,          arena,
+                         types};
   return AnalyzeSelect(*statement.raw, context);
 }
 
@@ -100,21 +101,26 @@ void Session::Analyze(Statement* statement) {
 std::shared_ptr<const CompletionQuery> Session::CompleteOrThrow(const Statement& statement,
                                                                 const std::vector<Oid>& types,
                                                                 const Error& error) {
-  // A shard may know functions and types that are not known here. What else is wrong is wrong there too.
+  // A shard may know functions and types that are not known here. What else is wrong is wrong there
+  // too.
   bool unknown_here = error.state == sqlstate::kFeatureNotSupported ||
                       error.state == sqlstate::kUndefinedFunction ||
                       error.state == sqlstate::kUndefinedObject;
-  if (!unknown_here || !settings_.Boolean("enable_completion") || DependsOnSession(statement.text()))
+  if (!unknown_here || !settings_.Boolean("enable_completion") ||
+      DependsOnSession(statement.text()))
     throw QueryError(error);
-  return PrepareCompletion(*statement.raw, MakeQuerySession(), SearchPath(settings_, user_), types, error);
+  return PrepareCompletion(*statement.raw, MakeQuerySession(), SearchPath(settings_, user_), types,
+                           error);
 }
 
-// The query to run now: the statement's, or where it calls the session's functions a copy with their answers.
+// The query to run now: the statement's, or where it calls the session's functions a copy with
+// their answers.
 const Query* Session::QueryToRun(Statement* statement, Arena* arena) {
   if (!statement->has_session_functions) return statement->query;
   std::vector<Oid> types = statement->param_types;
   const Query* query = AnalyzeIn(arena, *statement, &types);
-  SessionFunctionContext functions{&settings_, SearchPath(settings_, user_), user_, database_, arena};
+  SessionFunctionContext functions{&settings_, SearchPath(settings_, user_), user_, database_,
+                                   arena};
   functions.in_transaction = transaction_.in_block();
   FoldSessionFunctions(const_cast<Query*>(query), functions);
   return query;
@@ -130,8 +136,10 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
     try {
       return std::make_unique<RunningQuery>(session, *query, options);
     } catch (const QueryError& e) {
-      // A parameter's or a constant's error is the planner's answer; only what it cannot do goes on.
-      if (e.error.state != sqlstate::kFeatureNotSupported || statement->has_session_functions) throw;
+      // A parameter's or a constant's error is the planner's answer; only what it cannot do goes
+      // on.
+      if (e.error.state != sqlstate::kFeatureNotSupported || statement->has_session_functions)
+        throw;
       auto completion = CompleteOrThrow(*statement, statement->param_types, e.error);
       if (!SameColumns(ColumnsOf(*completion), statement->columns)) throw;
       statement->completion = std::move(completion);  // the next execution need not try again
@@ -153,7 +161,8 @@ void Session::StartPortal(Portal* portal) {
   CheckFormats(portal->running->plan().columns, portal->formats);
 }
 
-uint64_t Session::SendQueryRows(Portal* portal, std::span<const int16_t> formats, uint64_t rows_max) {
+uint64_t Session::SendQueryRows(Portal* portal, std::span<const int16_t> formats,
+                                uint64_t rows_max) {
   DataRowSink sink(&client_, portal->running->plan().columns, formats, session_settings_);
   return portal->running->Run(&sink, rows_max);
 }

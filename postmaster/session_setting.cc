@@ -12,11 +12,16 @@ std::string ConstantText(const PgQuery__Node& node) {
   if (node.node_case == PG_QUERY__NODE__NODE_A_CONST) {
     const PgQuery__AConst& constant = *node.a_const;
     switch (constant.val_case) {
-      case PG_QUERY__A__CONST__VAL_IVAL: return std::to_string(constant.ival->ival);
-      case PG_QUERY__A__CONST__VAL_FVAL: return constant.fval->fval;
-      case PG_QUERY__A__CONST__VAL_BOOLVAL: return constant.boolval->boolval ? "on" : "off";
-      case PG_QUERY__A__CONST__VAL_SVAL: return constant.sval->sval;
-      default: break;
+      case PG_QUERY__A__CONST__VAL_IVAL:
+        return std::to_string(constant.ival->ival);
+      case PG_QUERY__A__CONST__VAL_FVAL:
+        return constant.fval->fval;
+      case PG_QUERY__A__CONST__VAL_BOOLVAL:
+        return constant.boolval->boolval ? "on" : "off";
+      case PG_QUERY__A__CONST__VAL_SVAL:
+        return constant.sval->sval;
+      default:
+        break;
     }
     // libpg_query leaves out a zero: an integer constant without a value.
     if (!constant.isnull) return "0";
@@ -25,13 +30,17 @@ std::string ConstantText(const PgQuery__Node& node) {
   Throw(sqlstate::kSyntaxError, "SET requires constant values");
 }
 
-bool IsList(std::string_view name) { return strcasecmp(std::string(name).c_str(), "search_path") == 0 ||
-                                            strcasecmp(std::string(name).c_str(), "DateStyle") == 0; }
+bool IsList(std::string_view name) {
+  return strcasecmp(std::string(name).c_str(), "search_path") == 0 ||
+         strcasecmp(std::string(name).c_str(), "DateStyle") == 0;
+}
 
 // As Postgres's quote_identifier, for the elements of search_path.
 std::string QuoteElement(const std::string& text) {
   bool plain = !text.empty() && !isdigit(static_cast<unsigned char>(text[0]));
-  for (char c : text) plain &= islower(static_cast<unsigned char>(c)) || isdigit(static_cast<unsigned char>(c)) || c == '_';
+  for (char c : text)
+    plain &= islower(static_cast<unsigned char>(c)) || isdigit(static_cast<unsigned char>(c)) ||
+             c == '_';
   if (plain) return text;
   std::string quoted = "\"";
   for (char c : text) {
@@ -86,7 +95,8 @@ Session::CommandResult Session::RunSet(const RawStatement& raw) {
     case PG_QUERY__VARIABLE_SET_KIND__VAR_SET_CURRENT:
       settings_.Set(name, settings_.Text(name), SettingSource::kSession, local);
       return {"SET", std::nullopt};
-    default: break;
+    default:
+      break;
   }
   std::string text = SetText(name, {command.args, command.n_args});
   if (strcasecmp(name.c_str(), "role") == 0 && text != "none" && text != user_)
@@ -98,7 +108,8 @@ Session::CommandResult Session::RunSet(const RawStatement& raw) {
 }
 
 // BEGIN's and SET TRANSACTION's list: isolation level, access mode, deferrable.
-void Session::SetTransactionModes(std::string_view prefix, std::span<PgQuery__Node* const> options) {
+void Session::SetTransactionModes(std::string_view prefix,
+                                  std::span<PgQuery__Node* const> options) {
   bool local = prefix == "transaction_";
   for (const PgQuery__Node* node : options) {
     if (node->node_case != PG_QUERY__NODE__NODE_DEF_ELEM) continue;

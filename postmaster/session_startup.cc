@@ -122,13 +122,19 @@ void Session::ReadStartupOptions(BodyReader* body, int32_t version) {
     std::string name(body->CString());
     if (name.empty()) break;
     std::string value(body->CString());
-    if (name == "user") user_ = value;
-    else if (name == "database") database_ = value;
-    else if (name == "options") options = value;
-    else if (name.starts_with("_pq_.")) unknown_options.push_back(name);
+    if (name == "user")
+      user_ = value;
+    else if (name == "database")
+      database_ = value;
+    else if (name == "options")
+      options = value;
+    else if (name.starts_with("_pq_."))
+      unknown_options.push_back(name);
     else if (name == "replication") {
-      if (ParseBoolean(value) != std::optional(false)) Refuse("replication connections are not supported");
-    } else client_settings.emplace_back(name, value);
+      if (ParseBoolean(value) != std::optional(false))
+        Refuse("replication connections are not supported");
+    } else
+      client_settings.emplace_back(name, value);
   }
   body->ExpectEnd();
   if (user_.empty())
@@ -172,12 +178,16 @@ void Session::ApplyCommandLineOptions(std::string_view options) {
   }
   for (size_t i = 0; i < words.size(); i++) {
     std::string setting;
-    if (words[i] == "-c" && i + 1 < words.size()) setting = words[++i];
-    else if (words[i].starts_with("-c")) setting = words[i].substr(2);
-    else if (words[i].starts_with("--")) setting = words[i].substr(2);
+    if (words[i] == "-c" && i + 1 < words.size())
+      setting = words[++i];
+    else if (words[i].starts_with("-c"))
+      setting = words[i].substr(2);
+    else if (words[i].starts_with("--"))
+      setting = words[i].substr(2);
     size_t equals = setting.find('=');
     if (equals == std::string::npos)
-      Throw(sqlstate::kSyntaxError, "invalid command-line argument for server process: {}", words[i]);
+      Throw(sqlstate::kSyntaxError, "invalid command-line argument for server process: {}",
+            words[i]);
     std::string name = setting.substr(0, equals);
     std::replace(name.begin(), name.end(), '-', '_');
     ApplyClientSetting(name, setting.substr(equals + 1));

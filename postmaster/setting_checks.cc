@@ -36,7 +36,8 @@ std::optional<std::string> CheckTimeZone(std::string_view text) {
     int rest = std::abs(minutes) % 60;
     std::string offset = fmt::format("{:02}", std::abs(minutes) / 60);
     if (rest != 0) offset += fmt::format(":{:02}", rest);
-    name = fmt::format("<{}{}>{}{}", minutes < 0 ? "-" : "+", offset, minutes < 0 ? "+" : "-", offset);
+    name =
+        fmt::format("<{}{}>{}{}", minutes < 0 ? "-" : "+", offset, minutes < 0 ? "+" : "-", offset);
   }
   if (name.size() >= sizeof(SessionSettings::time_zone)) return std::nullopt;
   if (Lower(name) == "utc") return "UTC";  // the common one needs no file
@@ -53,7 +54,8 @@ std::optional<std::string> CheckEncoding(std::string_view text) {
   for (std::string_view known : {"sqlascii", "latin1", "iso88591", "latin9", "iso885915", "win1252",
                                  "windows1252", "win1251", "koi8r", "eucjp", "sjis", "gbk", "big5"})
     if (plain == known)
-      Throw(sqlstate::kFeatureNotSupported, "conversion between {} and UTF8 is not supported", text);
+      Throw(sqlstate::kFeatureNotSupported, "conversion between {} and UTF8 is not supported",
+            text);
   return std::nullopt;
 }
 
@@ -66,7 +68,8 @@ std::optional<bool> ParseBoolean(std::string_view text) {
     return lower.size() >= least && word.starts_with(lower);
   };
   if (prefix_of("true", 1) || prefix_of("yes", 1) || lower == "on" || lower == "1") return true;
-  if (prefix_of("false", 1) || prefix_of("no", 1) || prefix_of("off", 2) || lower == "0") return false;
+  if (prefix_of("false", 1) || prefix_of("no", 1) || prefix_of("off", 2) || lower == "0")
+    return false;
   return std::nullopt;
 }
 
@@ -77,17 +80,25 @@ std::optional<DateStyleParts> ParseDateStyle(std::string_view text) {
   bool order_given = false;
   for (const std::string& word : *words) {
     std::string lower = Lower(word);
-    if (lower == "iso") parts.style = 0;
-    else if (lower.starts_with("postgres")) parts.style = 1;
-    else if (lower == "sql") parts.style = 2;
+    if (lower == "iso")
+      parts.style = 0;
+    else if (lower.starts_with("postgres"))
+      parts.style = 1;
+    else if (lower == "sql")
+      parts.style = 2;
     else if (lower.starts_with("german")) {
       parts.style = 3;
       if (!order_given) parts.order = 2;
-    } else if (lower == "ymd") parts.order = 0, order_given = true;
-    else if (lower == "mdy" || lower == "us" || lower.starts_with("noneuro")) parts.order = 1, order_given = true;
-    else if (lower == "dmy" || lower.starts_with("euro")) parts.order = 2, order_given = true;
-    else if (lower == "default") parts = {0, 1};
-    else return std::nullopt;
+    } else if (lower == "ymd")
+      parts.order = 0, order_given = true;
+    else if (lower == "mdy" || lower == "us" || lower.starts_with("noneuro"))
+      parts.order = 1, order_given = true;
+    else if (lower == "dmy" || lower.starts_with("euro"))
+      parts.order = 2, order_given = true;
+    else if (lower == "default")
+      parts = {0, 1};
+    else
+      return std::nullopt;
   }
   return parts;
 }
@@ -142,7 +153,8 @@ std::optional<std::vector<std::string>> SplitIdentifiers(std::string_view text) 
       if (!text.empty() && text[0] != ',') return std::nullopt;
     } else {
       std::string_view raw = Trim(text.substr(0, text.find(',')));
-      if (raw.empty() || raw.find_first_of(" \t\n\"") != std::string_view::npos) return std::nullopt;
+      if (raw.empty() || raw.find_first_of(" \t\n\"") != std::string_view::npos)
+        return std::nullopt;
       word = Lower(raw);
       text.remove_prefix(std::min(text.size(), text.find(',')));
     }
@@ -171,7 +183,10 @@ void DeriveSessionSettings(const Settings& settings, SessionSettings* to) {
     to->date_order = parts->order;
   }
   const std::string& style = settings.Text("IntervalStyle");
-  to->interval_style = style == "postgres_verbose" ? 1 : style == "sql_standard" ? 2 : style == "iso_8601" ? 3 : 0;
+  to->interval_style = style == "postgres_verbose" ? 1
+                       : style == "sql_standard"   ? 2
+                       : style == "iso_8601"       ? 3
+                                                   : 0;
   to->extra_float_digits = static_cast<int8_t>(settings.Integer("extra_float_digits"));
   to->bytea_escape = settings.Text("bytea_output") == "escape";
 }

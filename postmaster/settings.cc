@@ -10,9 +10,9 @@ namespace sluice {
 namespace {
 
 constexpr SettingInfo kSettings[] = {
-#define X(name, type, context, unit, boot, min, max, choices, reported, group, description)        \
-  {name, SettingType::type, SettingContext::context, unit,     boot,                               \
-   min,  max,               choices,                 reported, group, description},
+#define X(name, type, context, unit, boot, min, max, choices, reported, group, description)    \
+  {name,  SettingType::type, SettingContext::context, unit, boot, min, max, choices, reported, \
+   group, description},
     SLUICE_SETTINGS(X)
 #undef X
 };
@@ -27,10 +27,10 @@ struct Unit {
   std::string_view name;
   double factor;  // in the family's smallest unit
 };
-constexpr Unit kMemoryUnits[] = {{"B", 1}, {"kB", 1024}, {"MB", 1 << 20}, {"GB", 1 << 30},
-                                 {"TB", 1099511627776.0}};
-constexpr Unit kTimeUnits[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 6e7}, {"h", 3.6e9},
-                               {"d", 8.64e10}};
+constexpr Unit kMemoryUnits[] = {
+    {"B", 1}, {"kB", 1024}, {"MB", 1 << 20}, {"GB", 1 << 30}, {"TB", 1099511627776.0}};
+constexpr Unit kTimeUnits[] = {{"us", 1},    {"ms", 1e3},  {"s", 1e6},
+                               {"min", 6e7}, {"h", 3.6e9}, {"d", 8.64e10}};
 
 std::span<const Unit> FamilyOf(std::string_view unit) {
   for (const Unit& u : kMemoryUnits)
@@ -74,7 +74,9 @@ bool IsPlaceholderName(std::string_view name) {
 
 }  // namespace
 
-std::span<const SettingInfo> AllSettings() { return kSettings; }
+std::span<const SettingInfo> AllSettings() {
+  return kSettings;
+}
 
 const SettingInfo* FindSetting(std::string_view name) {
   static const auto* by_name = [] {
@@ -187,7 +189,9 @@ Settings::Value Settings::Parse(const SettingInfo* info, std::string_view name,
       }
       break;
     }
-    case SettingType::kString: value.text = text; break;
+    case SettingType::kString:
+      value.text = text;
+      break;
   }
   auto checked = CheckSetting(info->name, value.text);
   if (!checked) InvalidValue(info->name, text);
@@ -201,9 +205,11 @@ Settings::Entry& Settings::Find(std::string_view name, bool make_placeholder) {
   if (found != entries_.end()) return found->second;
   if (!make_placeholder || name.find('.') == std::string_view::npos) Unknown(name);
   if (!IsPlaceholderName(name)) {
-    Error error = MakeError(sqlstate::kInvalidName, "invalid configuration parameter name \"{}\"", name);
-    throw QueryError(error.Detail("Custom parameter names must be two or more simple identifiers "
-                                  "separated by dots."));
+    Error error =
+        MakeError(sqlstate::kInvalidName, "invalid configuration parameter name \"{}\"", name);
+    throw QueryError(
+        error.Detail("Custom parameter names must be two or more simple identifiers "
+                     "separated by dots."));
   }
   return entries_.try_emplace(key, Entry{}).first->second;
 }
@@ -226,11 +232,21 @@ std::optional<std::string> Settings::TryShow(std::string_view name) const {
   return Show(name);
 }
 
-int64_t Settings::Integer(std::string_view name) const { return Find(name).current.integer; }
-bool Settings::Boolean(std::string_view name) const { return Find(name).current.integer != 0; }
-const std::string& Settings::Text(std::string_view name) const { return Find(name).current.text; }
-SettingSource Settings::Source(std::string_view name) const { return Find(name).current.source; }
-const std::string& Settings::ResetText(std::string_view name) const { return Find(name).reset.text; }
+int64_t Settings::Integer(std::string_view name) const {
+  return Find(name).current.integer;
+}
+bool Settings::Boolean(std::string_view name) const {
+  return Find(name).current.integer != 0;
+}
+const std::string& Settings::Text(std::string_view name) const {
+  return Find(name).current.text;
+}
+SettingSource Settings::Source(std::string_view name) const {
+  return Find(name).current.source;
+}
+const std::string& Settings::ResetText(std::string_view name) const {
+  return Find(name).reset.text;
+}
 
 std::vector<std::string> Settings::PlaceholderNames() const {
   std::vector<std::string> names;
@@ -277,22 +293,24 @@ void Settings::DropFileValue(std::string_view name) {
 void Settings::Reset(std::string_view name, bool local) {
   Entry& entry = Find(name, false);
   if (entry.info != nullptr && entry.info->context != SettingContext::kUser)
-    Throw(sqlstate::kCantChangeRuntimeParam, "parameter \"{}\" cannot be changed", entry.info->name);
+    Throw(sqlstate::kCantChangeRuntimeParam, "parameter \"{}\" cannot be changed",
+          entry.info->name);
   Assign(&entry, Lower(name), entry.reset, local);
 }
 
 void Settings::ResetAll() {
   for (auto& [key, entry] : entries_) {
-    bool transactional = key.starts_with("transaction_") || key == "role" || key == "session_authorization";
-    if (!transactional && entry.current.text != entry.reset.text) Assign(&entry, key, entry.reset, false);
+    bool transactional =
+        key.starts_with("transaction_") || key == "role" || key == "session_authorization";
+    if (!transactional && entry.current.text != entry.reset.text)
+      Assign(&entry, key, entry.reset, false);
   }
 }
 
 void Settings::Assign(Entry* entry, const std::string& key, Value value, bool local) {
   if (level_ > 0) {
-    auto saved = std::find_if(saved_.rbegin(), saved_.rend(), [&](const Saved& s) {
-      return s.level == level_ && s.key == key;
-    });
+    auto saved = std::find_if(saved_.rbegin(), saved_.rend(),
+                              [&](const Saved& s) { return s.level == level_ && s.key == key; });
     if (saved == saved_.rend()) {
       saved_.push_back({level_, key, entry->current, local, std::nullopt});
     } else if (!local) {
@@ -317,8 +335,10 @@ void Settings::EndLevel(bool commit) {
     if (!commit) {
       entry.current = saved.prior;
     } else if (level_ == 1) {
-      if (saved.masked) entry.current = *saved.masked;
-      else if (saved.local) entry.current = saved.prior;
+      if (saved.masked)
+        entry.current = *saved.masked;
+      else if (saved.local)
+        entry.current = saved.prior;
     } else {
       // A released savepoint: its changes now belong to the level below.
       auto below = std::find_if(saved_.rbegin(), saved_.rend(), [&](const Saved& s) {

@@ -1,5 +1,5 @@
-// The settings (Postgres's "GUCs"): what a name means (setting_list.h), and a session's values with their
-// history, so that ROLLBACK, SET LOCAL and savepoints give back what was there before.
+// The settings (Postgres's "GUCs"): what a name means (setting_list.h), and a session's values with
+// their history, so that ROLLBACK, SET LOCAL and savepoints give back what was there before.
 #pragma once
 
 #include <functional>
@@ -49,8 +49,8 @@ class Settings {
   SettingSource Source(std::string_view name) const;
   const std::string& ResetText(std::string_view name) const;
 
-  // Checks and stores. `text` is a SET value or a line of the file, units allowed. Throws 22023, 42704,
-  // 55P02. From kDefault to kClient the value is what RESET goes back to.
+  // Checks and stores. `text` is a SET value or a line of the file, units allowed. Throws 22023,
+  // 42704, 55P02. From kDefault to kClient the value is what RESET goes back to.
   void Set(std::string_view name, std::string_view text, SettingSource source, bool local = false);
   // A line that is no longer in the file: back to the default, where the file's value was the base.
   void DropFileValue(std::string_view name);

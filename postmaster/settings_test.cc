@@ -23,8 +23,12 @@ void Set(Settings* settings, std::string_view name, std::string_view value, bool
 
 TEST(Settings, UnitsAreReadAndShownAsPostgresDoes) {
   Settings settings;
-  for (auto [text, kb, shown] : {std::tuple{"4MB", 4096, "4MB"}, {"1GB", 1 << 20, "1GB"}, {"1000", 1000, "1000kB"},
-                                 {"1536kB", 1536, "1536kB"}, {"1.5MB", 1536, "1536kB"}, {" 2 MB ", 2048, "2MB"}}) {
+  for (auto [text, kb, shown] : {std::tuple{"4MB", 4096, "4MB"},
+                                 {"1GB", 1 << 20, "1GB"},
+                                 {"1000", 1000, "1000kB"},
+                                 {"1536kB", 1536, "1536kB"},
+                                 {"1.5MB", 1536, "1536kB"},
+                                 {" 2 MB ", 2048, "2MB"}}) {
     Set(&settings, "work_mem", text);
     EXPECT_EQ(settings.Integer("work_mem"), kb) << text;
     EXPECT_EQ(settings.Show("WORK_MEM"), shown) << text;
@@ -157,8 +161,11 @@ TEST(Settings, SearchPathIsSplitAsPostgresDoes) {
 
 TEST(Settings, DateStyleIsCombined) {
   Settings settings;
-  for (auto [text, shown] : {std::pair{"German", "German, DMY"}, {"sql, dmy", "SQL, DMY"}, {"ISO", "ISO, MDY"},
-                             {"Postgres, European", "Postgres, DMY"}, {"ymd", "ISO, YMD"}}) {
+  for (auto [text, shown] : {std::pair{"German", "German, DMY"},
+                             {"sql, dmy", "SQL, DMY"},
+                             {"ISO", "ISO, MDY"},
+                             {"Postgres, European", "Postgres, DMY"},
+                             {"ymd", "ISO, YMD"}}) {
     Settings fresh;
     Set(&fresh, "datestyle", text);
     EXPECT_EQ(fresh.Show("DateStyle"), shown) << text;
@@ -166,16 +173,21 @@ TEST(Settings, DateStyleIsCombined) {
 }
 
 TEST(ParseBoolean, TakesUniquePrefixes) {
-  for (const char* text : {"on", "true", "tr", "t", "yes", "y", "1", "ON"}) EXPECT_EQ(ParseBoolean(text), true) << text;
-  for (const char* text : {"off", "of", "false", "f", "no", "n", "0"}) EXPECT_EQ(ParseBoolean(text), false) << text;
-  for (const char* text : {"", "o", "2", "truely"}) EXPECT_EQ(ParseBoolean(text), std::nullopt) << text;
+  for (const char* text : {"on", "true", "tr", "t", "yes", "y", "1", "ON"})
+    EXPECT_EQ(ParseBoolean(text), true) << text;
+  for (const char* text : {"off", "of", "false", "f", "no", "n", "0"})
+    EXPECT_EQ(ParseBoolean(text), false) << text;
+  for (const char* text : {"", "o", "2", "truely"})
+    EXPECT_EQ(ParseBoolean(text), std::nullopt) << text;
 }
 
 // --- the configuration file
 
 TEST(ConfigFile, ReadsPostgressSyntax) {
-  auto lines = ParseConfig("# comment\n\nport = 6000  # why\nwork_mem='1 MB'\nsearch_path 'it''s \\'so\\''\n  io_method=epoll",
-                           "f");
+  auto lines = ParseConfig(
+      "# comment\n\nport = 6000  # why\nwork_mem='1 MB'\nsearch_path 'it''s \\'so\\''\n  "
+      "io_method=epoll",
+      "f");
   ASSERT_TRUE(lines.ok());
   ASSERT_EQ(lines->size(), 4u);
   EXPECT_EQ((*lines)[0].value, "6000");
@@ -212,7 +224,8 @@ TEST(ConfigFile, TheWrittenFileIsReadBackAndHoldsTheDefaults) {
   EXPECT_EQ(lines->size(), settings_seen);
   Settings settings, defaults;
   for (const Error& error : ApplyConfig(*lines, false, &settings)) ADD_FAILURE() << error.message;
-  for (const SettingInfo& info : AllSettings()) EXPECT_EQ(settings.Show(info.name), defaults.Show(info.name));
+  for (const SettingInfo& info : AllSettings())
+    EXPECT_EQ(settings.Show(info.name), defaults.Show(info.name));
 }
 
 TEST(ConfigFile, ReloadKeepsWhatNeedsARestartAndDropsLinesThatAreGone) {

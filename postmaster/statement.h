@@ -21,7 +21,8 @@ struct ColumnDescription {
   int32_t typmod = -1;
 };
 
-// One statement of a query string. `raw` may be a part of it: the query of a DECLARE, PREPARE, COPY, EXPLAIN.
+// One statement of a query string. `raw` may be a part of it: the query of a DECLARE, PREPARE,
+// COPY, EXPLAIN.
 struct Statement {
   bool analysed() const { return query != nullptr || completion != nullptr; }
 
@@ -56,15 +57,15 @@ struct Portal {
   std::unique_ptr<Arena> arena = std::make_unique<Arena>();  // the parameters' values
   std::vector<PlanRequest::Param> params;
   std::vector<int16_t> formats;
-  int level = 1;       // of the transaction it was made in
-  bool cursor = false; // made by DECLARE
+  int level = 1;            // of the transaction it was made in
+  bool cursor = false;      // made by DECLARE
   bool instrument = false;  // EXPLAIN ANALYZE
 
   // A query's execution, or the rows of a command.
   std::unique_ptr<RunningQuery> running;
   std::optional<TextRows> rows;
   size_t rows_sent = 0;
-  std::string tag;     // a command's
+  std::string tag;  // a command's
   bool started = false;
   uint64_t position = 0;  // cursor: rows fetched so far
 };

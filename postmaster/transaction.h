@@ -18,18 +18,22 @@ enum class TransactionState { kNone, kImplicit, kBlock, kFailed };
 class Transaction {
  public:
   TransactionState state() const { return state_; }
-  bool in_block() const { return state_ == TransactionState::kBlock || state_ == TransactionState::kFailed; }
+  bool in_block() const {
+    return state_ == TransactionState::kBlock || state_ == TransactionState::kFailed;
+  }
   bool failed() const { return state_ == TransactionState::kFailed; }
   int64_t started_at() const { return started_at_; }
   // 'I', 'T' or 'E' of ReadyForQuery.
   char status() const { return failed() ? 'E' : in_block() ? 'T' : 'I'; }
   // 1 in a transaction without savepoints; what was made at a level goes when the level goes.
-  int level() const { return state_ == TransactionState::kNone ? 0 : 1 + static_cast<int>(savepoints_.size()); }
+  int level() const {
+    return state_ == TransactionState::kNone ? 0 : 1 + static_cast<int>(savepoints_.size());
+  }
 
-  void Start(int64_t now);        // kNone → kImplicit
-  void BeginBlock();              // kImplicit → kBlock
+  void Start(int64_t now);  // kNone → kImplicit
+  void BeginBlock();        // kImplicit → kBlock
   void Fail() { state_ = TransactionState::kFailed; }
-  void End();                     // → kNone
+  void End();  // → kNone
   void Savepoint(std::string name) { savepoints_.push_back(std::move(name)); }
   // The level that the savepoint opened. Throws 3B001.
   int LevelOf(std::string_view name) const;

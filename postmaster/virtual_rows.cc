@@ -32,11 +32,16 @@ Value TextOrNull(const char* text) {
 
 const char* NameOfState(ActivityState state) {
   switch (state) {
-    case ActivityState::kNone: return "";
-    case ActivityState::kIdle: return "idle";
-    case ActivityState::kActive: return "active";
-    case ActivityState::kIdleInTransaction: return "idle in transaction";
-    case ActivityState::kIdleInFailedTransaction: return "idle in transaction (aborted)";
+    case ActivityState::kNone:
+      return "";
+    case ActivityState::kIdle:
+      return "idle";
+    case ActivityState::kActive:
+      return "active";
+    case ActivityState::kIdleInTransaction:
+      return "idle in transaction";
+    case ActivityState::kIdleInFailedTransaction:
+      return "idle in transaction (aborted)";
   }
   return "";
 }
@@ -82,32 +87,46 @@ void ScanActivity(const VirtualRowSink& sink) {
 
 const char* NameOf(SettingContext context) {
   switch (context) {
-    case SettingContext::kInternal: return "internal";
-    case SettingContext::kPostmaster: return "postmaster";
-    case SettingContext::kSighup: return "sighup";
-    case SettingContext::kUser: return "user";
+    case SettingContext::kInternal:
+      return "internal";
+    case SettingContext::kPostmaster:
+      return "postmaster";
+    case SettingContext::kSighup:
+      return "sighup";
+    case SettingContext::kUser:
+      return "user";
   }
   return "";
 }
 
 const char* NameOf(SettingType type) {
   switch (type) {
-    case SettingType::kBool: return "bool";
-    case SettingType::kInt: return "integer";
-    case SettingType::kReal: return "real";
-    case SettingType::kString: return "string";
-    case SettingType::kEnum: return "enum";
+    case SettingType::kBool:
+      return "bool";
+    case SettingType::kInt:
+      return "integer";
+    case SettingType::kReal:
+      return "real";
+    case SettingType::kString:
+      return "string";
+    case SettingType::kEnum:
+      return "enum";
   }
   return "";
 }
 
 const char* NameOf(SettingSource source) {
   switch (source) {
-    case SettingSource::kDefault: return "default";
-    case SettingSource::kFile: return "configuration file";
-    case SettingSource::kCommandLine: return "command line";
-    case SettingSource::kClient: return "client";
-    case SettingSource::kSession: return "session";
+    case SettingSource::kDefault:
+      return "default";
+    case SettingSource::kFile:
+      return "configuration file";
+    case SettingSource::kCommandLine:
+      return "command line";
+    case SettingSource::kClient:
+      return "client";
+    case SettingSource::kSession:
+      return "session";
   }
   return "";
 }
@@ -163,8 +182,8 @@ void ScanServers(const Catalog& catalog, const VirtualRowSink& sink) {
 }
 
 void ScanTables(const Catalog& catalog, const VirtualRowSink& sink) {
-  static constexpr const char* kKinds[] = {"foreign table", "partitioned table", "inheritance parent",
-                                           "view"};
+  static constexpr const char* kKinds[] = {"foreign table", "partitioned table",
+                                           "inheritance parent", "view"};
   static constexpr const char* kStrategies[] = {"", "HASH", "LIST", "RANGE"};
   for (const auto& [oid, relation] : catalog.relations) {
     Value parent, key, server, remote;
@@ -215,7 +234,8 @@ void ScanStatus(const VirtualRowSink& sink) {
 
 }  // namespace
 
-void ScanVirtualTable(const QuerySession& session, std::string_view name, const VirtualRowSink& row) {
+void ScanVirtualTable(const QuerySession& session, std::string_view name,
+                      const VirtualRowSink& row) {
   if (name == "pg_stat_activity") return ScanActivity(row);
   if (name == "pg_settings") return ScanSettings(*session.settings, row);
   if (name == "servers") return ScanServers(*session.catalog, row);

@@ -1,4 +1,5 @@
-// The rows of the views that the server answers itself (catalog/virtual_tables.h has their columns).
+// The rows of the views that the server answers itself (catalog/virtual_tables.h has their
+// columns).
 #pragma once
 
 #include <functional>
@@ -15,6 +16,7 @@ struct QuerySession;
 using VirtualRow = std::span<const std::optional<std::string>>;
 using VirtualRowSink = std::function<void(VirtualRow)>;
 
-void ScanVirtualTable(const QuerySession& session, std::string_view name, const VirtualRowSink& row);
+void ScanVirtualTable(const QuerySession& session, std::string_view name,
+                      const VirtualRowSink& row);
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
-// Whatever bytes a client sends, the readers of its messages answer with a message, with "more is needed", or
-// with 08P01; they never read past the end, and their memory follows the bytes that came.
+// Whatever bytes a client sends, the readers of its messages answer with a message, with "more is
+// needed", or with 08P01; they never read past the end, and their memory follows the bytes that
+// came.
 #include "common/assert.h"
 #include "wire/message.h"
 
@@ -27,12 +28,15 @@ void ReadBody(char type, BodyReader body) {
       for (int left = body.Int<int16_t>(); left > 0; left--) body.Int<int16_t>();
       for (int left = body.Int<uint16_t>(); left > 0; left--) {
         auto length = body.Int<int32_t>();
-        if (length >= 0) SLUICE_ASSERT(body.Bytes(static_cast<size_t>(length)).size() == static_cast<size_t>(length));
+        if (length >= 0)
+          SLUICE_ASSERT(body.Bytes(static_cast<size_t>(length)).size() ==
+                        static_cast<size_t>(length));
       }
       for (int left = body.Int<int16_t>(); left > 0; left--) body.Int<int16_t>();
       break;
     }
-    case 'D': case 'C':
+    case 'D':
+    case 'C':
       body.Int<char>();
       body.CString();
       break;
@@ -40,7 +44,9 @@ void ReadBody(char type, BodyReader body) {
       body.CString();
       body.Int<int32_t>();
       break;
-    default: body.CString(); break;
+    default:
+      body.CString();
+      break;
   }
   body.ExpectEnd();
 }

@@ -1,6 +1,6 @@
-// The client protocol over a raw socket: what drivers rely on, and what broken or hostile clients send.
+// The client protocol over a raw socket: what drivers rely on, and what broken or hostile clients
+// send.
 #include <gtest/gtest.h>
-
 #include <thread>
 
 #include "tests/harness.h"
@@ -12,21 +12,24 @@ namespace {
 class Protocol : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = new Cluster(Cluster::Options{.shards = 1, .settings = {"max_connections = 12"}, .shard_settings = {}});
+    cluster_ = new Cluster(
+        Cluster::Options{.shards = 1, .settings = {"max_connections = 12"}, .shard_settings = {}});
     Client shard(cluster_->ShardUrl(1));
     shard.Must("CREATE TABLE big (id int PRIMARY KEY, pad text)");
     shard.Must("INSERT INTO big SELECT g, repeat('x', 200) FROM generate_series(1, 200000) g");
     Client(cluster_->Url()).Must("CALL sluice.attach_table('big')");
     std::string url = cluster_->Url();
     size_t at = url.find("port=");
-    port_ = std::stoi(at != std::string::npos ? url.substr(at + 5) : url.substr(url.rfind(':') + 1));
+    port_ =
+        std::stoi(at != std::string::npos ? url.substr(at + 5) : url.substr(url.rfind(':') + 1));
   }
   static void TearDownTestSuite() {
     delete cluster_;
     cluster_ = nullptr;
   }
   void ExpectServes() {
-    EXPECT_TRUE(Eventually([] { return Client(cluster_->Url()).Query("SELECT 1").sqlstate.empty(); }, 10));
+    EXPECT_TRUE(
+        Eventually([] { return Client(cluster_->Url()).Query("SELECT 1").sqlstate.empty(); }, 10));
   }
 
   static Cluster* cluster_;
@@ -42,8 +45,8 @@ std::string Parse(std::string_view name, std::string_view sql, std::vector<uint3
   return Message('P', body);
 }
 // Text parameters, one result format for all.
-std::string Bind(std::string_view portal, std::string_view statement, std::vector<std::string> params = {},
-                 int16_t format = 0) {
+std::string Bind(std::string_view portal, std::string_view statement,
+                 std::vector<std::string> params = {}, int16_t format = 0) {
   Body body;
   body.CString(portal).CString(statement).Int<int16_t>(0);
   body.Int<int16_t>(static_cast<int16_t>(params.size()));
@@ -93,16 +96,18 @@ TEST_F(Protocol, StartUpTellsTheParametersThatDriversRead) {
   EXPECT_EQ(parameters["integer_datetimes"], "on");
   EXPECT_EQ(parameters["standard_conforming_strings"], "on");
   EXPECT_EQ(parameters["session_authorization"], "postgres");
-  for (const char* name : {"TimeZone", "IntervalStyle", "is_superuser", "application_name", "in_hot_standby",
-                           "default_transaction_read_only"})
+  for (const char* name : {"TimeZone", "IntervalStyle", "is_superuser", "application_name",
+                           "in_hot_standby", "default_transaction_read_only"})
     EXPECT_EQ(parameters.count(name), 1u) << name;
 }
 
 TEST_F(Protocol, StartUpOptionsSetSettings) {
   RawClient client(port_);
   client.SendStartup(RawClient::StartupBody()
-                         .CString("options").CString("-c work_mem=8MB --extra-float-digits=2")
-                         .CString("application_name").CString("a test")
+                         .CString("options")
+                         .CString("-c work_mem=8MB --extra-float-digits=2")
+                         .CString("application_name")
+                         .CString("a test")
                          .Raw(std::string(1, '\0')));
   ASSERT_EQ(client.UntilReady().back().type, 'Z');
   auto messages = client.Query("SHOW work_mem");
@@ -122,7 +127,10 @@ TEST_F(Protocol, BadStartUpOptionsEndTheSession) {
 
 TEST_F(Protocol, ANewerMinorVersionIsNegotiatedDown) {
   RawClient client(port_);
-  client.SendStartup(RawClient::StartupBody(196610).CString("_pq_.unknown").CString("x").Raw(std::string(1, '\0')));
+  client.SendStartup(RawClient::StartupBody(196610)
+                         .CString("_pq_.unknown")
+                         .CString("x")
+                         .Raw(std::string(1, '\0')));
   auto messages = client.UntilReady();
   EXPECT_EQ(messages[0].type, 'v');
   EXPECT_EQ(LoadBig<int32_t>(messages[0].body.data()), 196608);
@@ -194,7 +202,8 @@ TEST_F(Protocol, HalfAMessageAndThenTheEndFreesTheBackend) {
     client.Send(Message('Q', Body().CString("SELECT 1")).substr(0, 7));
     usleep(50'000);
   }
-  EXPECT_TRUE(Eventually([&] { return watcher.Value("SELECT count(*) FROM pg_stat_activity") == before; }, 5));
+  EXPECT_TRUE(Eventually(
+      [&] { return watcher.Value("SELECT count(*) FROM pg_stat_activity") == before; }, 5));
 }
 
 TEST_F(Protocol, ABodyThatEndsEarlyIsAnErrorAndTheSessionGoesOn) {
@@ -273,9 +282,9 @@ TEST_F(Protocol, PipelinedStatementsAreAnsweredInOrder) {
 TEST_F(Protocol, AfterAnErrorEverythingIsSkippedUpToSync) {
   RawClient client(port_);
   client.Start();
-  client.Send(Parse("", "SELECT 1") + Bind("", "") + Execute() + Parse("", "SELECT nope") + Bind("", "") +
-              Execute() + Message('Q', Body().CString("SELECT 1")) + kSync + Parse("", "SELECT 2") + Bind("", "") +
-              Execute() + kSync);
+  client.Send(Parse("", "SELECT 1") + Bind("", "") + Execute() + Parse("", "SELECT nope") +
+              Bind("", "") + Execute() + Message('Q', Body().CString("SELECT 1")) + kSync +
+              Parse("", "SELECT 2") + Bind("", "") + Execute() + kSync);
   EXPECT_EQ(Types(client.UntilReady()), "12DCEZ");
   EXPECT_EQ(Types(client.UntilReady()), "12DCZ");
 }
@@ -294,8 +303,9 @@ TEST_F(Protocol, FlushSendsWhatIsThereWithoutSync) {
 }
 
 TEST_F(Protocol, APortalIsSuspendedAtTheRowLimitAndGoesOn) {
-  for (const char* sql : {"SELECT g FROM generate_series(1, 10) g", "SELECT id FROM big WHERE id <= 10",
-                          "SELECT id FROM big WHERE id <= 10 ORDER BY id DESC"}) {
+  for (const char* sql :
+       {"SELECT g FROM generate_series(1, 10) g", "SELECT id FROM big WHERE id <= 10",
+        "SELECT id FROM big WHERE id <= 10 ORDER BY id DESC"}) {
     SCOPED_TRACE(sql);
     RawClient client(port_);
     client.Start();
@@ -328,7 +338,8 @@ TEST_F(Protocol, BinaryParametersAndResults) {
   client.Send(Parse("", "SELECT $1::int8, $2::text") + Message('B', bind) + Execute() + kSync);
   auto messages = client.UntilReady();
   ASSERT_EQ(Types(messages), "12DCZ");
-  EXPECT_EQ(messages[2].body, Body().Int<int16_t>(2).Int<int32_t>(8).Int<int64_t>(-5).Int<int32_t>(-1).bytes());
+  EXPECT_EQ(messages[2].body,
+            Body().Int<int16_t>(2).Int<int32_t>(8).Int<int64_t>(-5).Int<int32_t>(-1).bytes());
   Body bad;
   bad.CString("").CString("").Int<int16_t>(1).Int<int16_t>(1).Int<int16_t>(2);
   bad.Int<int32_t>(3).Raw("abc").Int<int32_t>(-1).Int<int16_t>(0);
@@ -345,8 +356,20 @@ TEST_F(Protocol, DescribeTellsParameterAndColumnTypes) {
   EXPECT_EQ(messages[1].body, Body().Int<int16_t>(1).Int<int32_t>(23).bytes());
   Body expected;
   expected.Int<int16_t>(2);
-  expected.CString("id").Int<int32_t>(0).Int<int16_t>(0).Int<int32_t>(23).Int<int16_t>(4).Int<int32_t>(-1).Int<int16_t>(0);
-  expected.CString("pad").Int<int32_t>(0).Int<int16_t>(0).Int<int32_t>(25).Int<int16_t>(-1).Int<int32_t>(-1).Int<int16_t>(0);
+  expected.CString("id")
+      .Int<int32_t>(0)
+      .Int<int16_t>(0)
+      .Int<int32_t>(23)
+      .Int<int16_t>(4)
+      .Int<int32_t>(-1)
+      .Int<int16_t>(0);
+  expected.CString("pad")
+      .Int<int32_t>(0)
+      .Int<int16_t>(0)
+      .Int<int32_t>(25)
+      .Int<int16_t>(-1)
+      .Int<int32_t>(-1)
+      .Int<int16_t>(0);
   EXPECT_EQ(messages[2].body, expected.bytes());
   client.Send(Parse("t", "SET work_mem = 1000") + Describe('S', "t") + kSync);
   EXPECT_EQ(Types(client.UntilReady()), "1tnZ");
@@ -381,7 +404,8 @@ TEST_F(Protocol, NamesOfStatementsAndPortalsAreChecked) {
   EXPECT_EQ(SqlStateOf(client.UntilReady()), "34000");
   client.Send(Bind("p", "s") + Bind("p", "s") + kSync);
   EXPECT_EQ(SqlStateOf(client.UntilReady()), "42P03");
-  client.Send(Message('C', Body().Int<char>('S').CString("s")) + Message('C', Body().Int<char>('S').CString("s")) + kSync);
+  client.Send(Message('C', Body().Int<char>('S').CString("s")) +
+              Message('C', Body().Int<char>('S').CString("s")) + kSync);
   EXPECT_EQ(Types(client.UntilReady()), "33Z");
   client.Send(Parse("", "SELECT 1; SELECT 2") + kSync);
   EXPECT_EQ(SqlStateOf(client.UntilReady()), "42601");
@@ -391,7 +415,8 @@ TEST_F(Protocol, ANamedPortalLivesThroughSyncInsideABlock) {
   RawClient client(port_);
   client.Start();
   client.Query("BEGIN");
-  client.Send(Parse("s", "SELECT id FROM big ORDER BY id LIMIT 5") + Bind("p", "s") + Execute("p", 2) + kSync);
+  client.Send(Parse("s", "SELECT id FROM big ORDER BY id LIMIT 5") + Bind("p", "s") +
+              Execute("p", 2) + kSync);
   EXPECT_EQ(Types(client.UntilReady()), "12DDsZ");
   client.Send(Execute("p", 2) + kSync);
   EXPECT_EQ(Types(client.UntilReady()), "DDsZ");
@@ -424,7 +449,8 @@ TEST_F(Protocol, CopyOutInItsThreeFormats) {
   auto text = client.Query("COPY (SELECT 1, NULL::text, E'a\\tb\\\\') TO STDOUT");
   ASSERT_EQ(Types(text), "HdcCZ");
   EXPECT_EQ(text[1].body, "1\t\\N\ta\\tb\\\\\n");
-  auto csv = client.Query("COPY (SELECT 1 AS a, NULL::text AS b, 'x,\"y' AS c) TO STDOUT (FORMAT csv, HEADER)");
+  auto csv = client.Query(
+      "COPY (SELECT 1 AS a, NULL::text AS b, 'x,\"y' AS c) TO STDOUT (FORMAT csv, HEADER)");
   ASSERT_EQ(Types(csv), "HddcCZ");
   EXPECT_EQ(csv[1].body + csv[2].body, "a,b,c\n1,,\"x,\"\"y\"\n");
   auto binary = client.Query("COPY (SELECT 7::int4) TO STDOUT (FORMAT binary)");
@@ -484,10 +510,15 @@ TEST_F(Protocol, AClientThatDoesNotReadHoldsUpNobodyAndCanBeEnded) {
   usleep(200'000);
   Client other(cluster_->Url());
   EXPECT_EQ(other.Value("SELECT count(*) FROM big"), "200000");
-  EXPECT_EQ(other.Value(fmt::format("SELECT wait_event FROM pg_stat_activity WHERE pid = {}", pid)), "ClientWrite");
+  EXPECT_EQ(other.Value(fmt::format("SELECT wait_event FROM pg_stat_activity WHERE pid = {}", pid)),
+            "ClientWrite");
   EXPECT_EQ(other.Value(fmt::format("SELECT pg_terminate_backend({})", pid)), "t");
   EXPECT_TRUE(Eventually(
-      [&] { return other.Value(fmt::format("SELECT count(*) FROM pg_stat_activity WHERE pid = {}", pid)) == "0"; }, 5));
+      [&] {
+        return other.Value(
+                   fmt::format("SELECT count(*) FROM pg_stat_activity WHERE pid = {}", pid)) == "0";
+      },
+      5));
 }
 
 TEST_F(Protocol, ACancelWhileTheClientIsSlowLeavesTheStreamInOrder) {

@@ -3,12 +3,11 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <optional>
 #include <poll.h>
+#include <string>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "common/bytes.h"
@@ -36,7 +35,9 @@ class Body {
     bytes_.push_back('\0');
     return *this;
   }
-  Body& Value(std::string_view text) { return Int<int32_t>(static_cast<int32_t>(text.size())).Raw(text); }
+  Body& Value(std::string_view text) {
+    return Int<int32_t>(static_cast<int32_t>(text.size())).Raw(text);
+  }
   Body& Raw(std::string_view text) {
     bytes_.append(text);
     return *this;
@@ -77,7 +78,12 @@ class RawClient {
     Send(std::string(length, 4) + body.bytes());
   }
   static Body StartupBody(int32_t version = 196608) {
-    return Body().Int(version).CString("user").CString("postgres").CString("database").CString("postgres");
+    return Body()
+        .Int(version)
+        .CString("user")
+        .CString("postgres")
+        .CString("database")
+        .CString("postgres");
   }
   // Start-up to the first ReadyForQuery.
   std::vector<Received> Start() {

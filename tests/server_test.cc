@@ -1,9 +1,9 @@
-// The server as a whole: start, stop in three modes, reload, its lock, its limits, and the crash rule.
+// The server as a whole: start, stop in three modes, reload, its lock, its limits, and the crash
+// rule.
+#include <fstream>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
-
-#include <fstream>
 
 #include "tests/harness.h"
 
@@ -13,7 +13,8 @@ namespace {
 class Server : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = new Cluster(Cluster::Options{.shards = 1, .settings = {"max_connections = 10"}, .shard_settings = {}});
+    cluster_ = new Cluster(
+        Cluster::Options{.shards = 1, .settings = {"max_connections = 10"}, .shard_settings = {}});
   }
   static void TearDownTestSuite() {
     delete cluster_;
@@ -41,14 +42,15 @@ class Server : public ::testing::Test {
   }
   static std::vector<std::string> Pids(Client* client) {
     std::vector<std::string> pids;
-    for (const auto& row : client->Must("SELECT pid FROM pg_stat_activity").rows) pids.push_back(*row[0]);
+    for (const auto& row : client->Must("SELECT pid FROM pg_stat_activity").rows)
+      pids.push_back(*row[0]);
     return pids;
   }
   static bool AnyAlive(const std::vector<std::string>& pids) {
     return std::any_of(pids.begin(), pids.end(), Alive);
   }
-  // The SQLSTATE that the server left on the connection before it closed it. (PQexec gives the last result only,
-  // which is that the connection was lost.)
+  // The SQLSTATE that the server left on the connection before it closed it. (PQexec gives the last
+  // result only, which is that the connection was lost.)
   static std::string LastWord(Client* client) {
     PQsendQuery(client->raw(), "SELECT 1");
     std::string state;
@@ -115,15 +117,18 @@ TEST_F(Server, ReloadReachesRunningSessions) {
   Client client(cluster_->Url());
   std::string before = ReadFile(Data() + "/sluice.conf");
   EXPECT_EQ(client.Value("SHOW work_mem"), "64MB");
-  std::ofstream(Data() + "/sluice.conf", std::ios::app) << "work_mem = 32MB\nmax_connections = 11\n";
+  std::ofstream(Data() + "/sluice.conf", std::ios::app)
+      << "work_mem = 32MB\nmax_connections = 11\n";
   EXPECT_EQ(Run({"reload"}), 0);
   EXPECT_TRUE(Eventually([&] { return client.Value("SHOW work_mem") == "32MB"; }, 5));
   EXPECT_EQ(client.Value("SHOW max_connections"), "10");
-  EXPECT_NE(Log().find("max_connections\" cannot be changed without restarting"), std::string::npos);
+  EXPECT_NE(Log().find("max_connections\" cannot be changed without restarting"),
+            std::string::npos);
   client.Must("SET work_mem = '1MB'");
   std::ofstream(Data() + "/sluice.conf") << before;
   EXPECT_EQ(Client(cluster_->Url()).Value("SELECT pg_reload_conf()"), "t");
-  EXPECT_TRUE(Eventually([&] { return Client(cluster_->Url()).Value("SHOW work_mem") == "64MB"; }, 5));
+  EXPECT_TRUE(
+      Eventually([&] { return Client(cluster_->Url()).Value("SHOW work_mem") == "64MB"; }, 5));
   EXPECT_EQ(client.Value("SHOW work_mem"), "1MB");  // its own value stays
 }
 
@@ -146,12 +151,18 @@ TEST_F(Server, EveryProcessKindShowsItselfAndItsWait) {
   auto kinds = client.Must("SELECT DISTINCT backend_type FROM pg_stat_activity").Text(false);
   for (const char* kind : {"postmaster", "io worker", "parallel worker", "client backend"})
     EXPECT_NE(kinds.find(kind), std::string::npos) << kind;
-  EXPECT_EQ(client.Value("SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'io worker'"), "IoWorkerMain");
+  EXPECT_EQ(
+      client.Value("SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'io worker'"),
+      "IoWorkerMain");
   Client other(cluster_->Url());
   other.Must("SET application_name = 'idler'");
   other.Must("BEGIN");
-  auto row = client.Must("SELECT state, wait_event_type, wait_event, query, usename FROM pg_stat_activity "
-                         "WHERE application_name = 'idler'").rows.at(0);
+  auto row =
+      client
+          .Must(
+              "SELECT state, wait_event_type, wait_event, query, usename FROM pg_stat_activity "
+              "WHERE application_name = 'idler'")
+          .rows.at(0);
   EXPECT_EQ(row[0], "idle in transaction");
   EXPECT_EQ(row[1], "Client");
   EXPECT_EQ(row[2], "ClientRead");
@@ -165,18 +176,30 @@ TEST_F(Server, AKilledChildEndsTheOthersWithTheirReasonAndTheServerComesBack) {
     EnsureRuns();
     Client victim(cluster_->Url()), witness(cluster_->Url());
     auto pids = Pids(&witness);
-    std::string pid = witness.Must(fmt::format("SELECT pid FROM pg_stat_activity WHERE backend_type = '{}' AND "
-                                               "pid <> pg_backend_pid()", kind)).rows.at(0).at(0).value();
-    std::string postmaster = witness.Value("SELECT pid FROM pg_stat_activity WHERE backend_type = 'postmaster'");
+    std::string pid =
+        witness
+            .Must(fmt::format("SELECT pid FROM pg_stat_activity WHERE backend_type = '{}' AND "
+                              "pid <> pg_backend_pid()",
+                              kind))
+            .rows.at(0)
+            .at(0)
+            .value();
+    std::string postmaster =
+        witness.Value("SELECT pid FROM pg_stat_activity WHERE backend_type = 'postmaster'");
     ASSERT_EQ(kill(std::stoi(pid), SIGKILL), 0);
-    EXPECT_TRUE(Eventually([&] {
-      return std::none_of(pids.begin(), pids.end(), [&](const std::string& p) { return p != postmaster && Alive(p); });
-    }, 10));
+    EXPECT_TRUE(Eventually(
+        [&] {
+          return std::none_of(pids.begin(), pids.end(),
+                              [&](const std::string& p) { return p != postmaster && Alive(p); });
+        },
+        10));
     EXPECT_EQ(LastWord(&witness), "57P02");
     EXPECT_TRUE(Eventually(Works, 10));
     EXPECT_TRUE(Alive(postmaster));
   }
-  EXPECT_GE(std::stoi(Client(cluster_->Url()).Value("SELECT value FROM sluice.status WHERE name = 'crash_restarts'")), 3);
+  EXPECT_GE(std::stoi(Client(cluster_->Url())
+                          .Value("SELECT value FROM sluice.status WHERE name = 'crash_restarts'")),
+            3);
 }
 
 TEST_F(Server, AKilledPostmasterTakesItsChildrenWithIt) {
@@ -197,7 +220,8 @@ TEST_F(Server, SlowStatementsAndErrorsAreLogged) {
   client.Query("SELECT no_such_column_here");
   std::string log = Log();
   EXPECT_NE(log.find(" ms  statement: SELECT pg_sleep(0.1) AS slow_one"), std::string::npos);
-  EXPECT_NE(log.find("ERROR:  42703: column \"no_such_column_here\" does not exist  STATEMENT: SELECT no_such_column_here"),
+  EXPECT_NE(log.find("ERROR:  42703: column \"no_such_column_here\" does not exist  STATEMENT: "
+                     "SELECT no_such_column_here"),
             std::string::npos);
 }
 

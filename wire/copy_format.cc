@@ -5,7 +5,8 @@
 namespace sluice {
 namespace {
 
-// What follows the backslash for characters that text format escapes; 0: the character stands as it is.
+// What follows the backslash for characters that text format escapes; 0: the character stands as it
+// is.
 constexpr std::array<char, 256> kEscapes = [] {
   std::array<char, 256> table{};
   table['\b'] = 'b';
@@ -37,7 +38,8 @@ void AppendCopyText(std::string_view value, const CopyOptions& options, std::str
 
 void AppendCopyCsv(std::string_view value, bool force_quote, const CopyOptions& options,
                    std::string* out) {
-  bool quote = force_quote || value == options.null_text || (options.single_column && value == "\\.");
+  bool quote =
+      force_quote || value == options.null_text || (options.single_column && value == "\\.");
   for (size_t i = 0; i < value.size() && !quote; i++) {
     char c = value[i];
     quote = c == options.delimiter || c == options.quote || c == '\n' || c == '\r';

@@ -21,7 +21,8 @@ struct CopyOptions {
 
 // One field's text without the delimiter.
 void AppendCopyText(std::string_view value, const CopyOptions& options, std::string* out);
-void AppendCopyCsv(std::string_view value, bool force_quote, const CopyOptions& options, std::string* out);
+void AppendCopyCsv(std::string_view value, bool force_quote, const CopyOptions& options,
+                   std::string* out);
 
 // "PGCOPY\n\377\r\n\0", no flags, no extension.
 std::string_view CopyBinaryHeader();

@@ -13,10 +13,24 @@ constexpr int64_t kLargeBytesMax = 0x3fffffff - 1;
 // The longest body that a message of this type may have; 0: there is no such message.
 int64_t BytesMax(char type) {
   switch (type) {
-    case 'Q': case 'P': case 'B': case 'F': case 'd': return kLargeBytesMax;
-    case 'C': case 'D': case 'E': case 'H': case 'S': case 'X': case 'c': case 'f': case 'p':
+    case 'Q':
+    case 'P':
+    case 'B':
+    case 'F':
+    case 'd':
+      return kLargeBytesMax;
+    case 'C':
+    case 'D':
+    case 'E':
+    case 'H':
+    case 'S':
+    case 'X':
+    case 'c':
+    case 'f':
+    case 'p':
       return kSmallBytesMax;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -42,7 +56,9 @@ char* MessageReader::Buffer(size_t* size_bytes) {
   return buffer_.data() + end_;
 }
 
-void MessageReader::Commit(size_t size_bytes) { end_ += size_bytes; }
+void MessageReader::Commit(size_t size_bytes) {
+  end_ += size_bytes;
+}
 
 std::optional<MessageReader::Message> MessageReader::Take(bool startup) {
   size_t header_bytes = startup ? 4 : 5;
@@ -88,7 +104,8 @@ void BodyReader::Short() const {
   Throw(sqlstate::kProtocolViolation, "insufficient data left in message");
 }
 
-void WriteErrorResponse(std::string* out, const Error& error, std::string_view severity, char type) {
+void WriteErrorResponse(std::string* out, const Error& error, std::string_view severity,
+                        char type) {
   MessageWriter writer(out);
   writer.Begin(type);
   auto field = [&](char code, std::string_view text) {

@@ -20,8 +20,8 @@ class MessageReader {
   // Where to put up to *size_bytes received bytes; Commit tells how many came.
   char* Buffer(size_t* size_bytes);
   void Commit(size_t size_bytes);
-  // A whole message if there is one. Throws 08P01 on a length that cannot be (beyond 1 GB, or beyond
-  // 10,000 bytes for a start-up packet).
+  // A whole message if there is one. Throws 08P01 on a length that cannot be (beyond 1 GB, or
+  // beyond 10,000 bytes for a start-up packet).
   std::optional<Message> Take(bool startup);
   bool empty() const { return begin_ == end_; }
   // Bytes of a message that is not complete yet are here.
@@ -73,7 +73,9 @@ class MessageWriter {
     out_->push_back('\0');
   }
   void Bytes(std::string_view bytes) { out_->append(bytes); }
-  void End() { StoreBig<int32_t>(out_->data() + start_, static_cast<int32_t>(out_->size() - start_)); }
+  void End() {
+    StoreBig<int32_t>(out_->data() + start_, static_cast<int32_t>(out_->size() - start_));
+  }
 
  private:
   std::string* out_;
@@ -81,6 +83,7 @@ class MessageWriter {
 };
 
 // severity: "ERROR", "FATAL", "WARNING", "NOTICE", …; 'N' for notices.
-void WriteErrorResponse(std::string* out, const Error& error, std::string_view severity, char type = 'E');
+void WriteErrorResponse(std::string* out, const Error& error, std::string_view severity,
+                        char type = 'E');
 
 }  // namespace sluice
