@@ -39,7 +39,8 @@ class Arena {
 
   void* Allocate(size_t size_bytes, size_t alignment = alignof(std::max_align_t)) {
     uintptr_t at = (reinterpret_cast<uintptr_t>(next_) + alignment - 1) & ~(alignment - 1);
-    if (at + size_bytes > reinterpret_cast<uintptr_t>(end_)) return AllocateSlow(size_bytes, alignment);
+    if (at + size_bytes > reinterpret_cast<uintptr_t>(end_))
+      return AllocateSlow(size_bytes, alignment);
     next_ = reinterpret_cast<char*>(at + size_bytes);
     return reinterpret_cast<void*>(at);
   }

@@ -6,8 +6,7 @@ namespace sluice {
 [[noreturn]] void AssertFailed(const char* condition, const char* file, int line);
 }
 
-#define SLUICE_ASSERT(condition)                                       \
-  do {                                                                 \
-    if (__builtin_expect(!(condition), 0))                             \
-      ::sluice::AssertFailed(#condition, __FILE__, __LINE__);          \
+#define SLUICE_ASSERT(condition)                                                                   \
+  do {                                                                                             \
+    if (__builtin_expect(!(condition), 0)) ::sluice::AssertFailed(#condition, __FILE__, __LINE__); \
   } while (0)

@@ -2,10 +2,9 @@
 // query and is caught once, in the session loop; between processes only an ErrorRecord travels.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <exception>
+#include <fmt/format.h>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,9 +26,18 @@ struct Error {
   int position = 0;
   std::string schema, table, column, datatype, constraint;
 
-  Error& Detail(std::string text) { detail = std::move(text); return *this; }
-  Error& Hint(std::string text) { hint = std::move(text); return *this; }
-  Error& At(int position_chars) { position = position_chars; return *this; }
+  Error& Detail(std::string text) {
+    detail = std::move(text);
+    return *this;
+  }
+  Error& Hint(std::string text) {
+    hint = std::move(text);
+    return *this;
+  }
+  Error& At(int position_chars) {
+    position = position_chars;
+    return *this;
+  }
 };
 
 template <typename... Args>
@@ -56,8 +64,7 @@ template <typename... Args>
 // What Sluice does not do: SQLSTATE 0A000, always with the name of the refused thing.
 template <typename... Args>
 [[noreturn]] void Refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw QueryError(
-      MakeError(sqlstate::kFeatureNotSupported, format, std::forward<Args>(args)...));
+  throw QueryError(MakeError(sqlstate::kFeatureNotSupported, format, std::forward<Args>(args)...));
 }
 
 template <typename T>

@@ -1,10 +1,9 @@
 #include "common/log.h"
 
+#include <cstdlib>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cstdlib>
 
 #include "common/assert.h"
 
@@ -22,7 +21,9 @@ const char* LevelName(LogLevel level) {
 }
 }  // namespace
 
-void SetLogProcessName(const char* name) { process_name = name; }
+void SetLogProcessName(const char* name) {
+  process_name = name;
+}
 
 void LogLine(LogLevel level, SqlState state, std::string_view message) {
   if (level < log_min_messages) return;

@@ -1,14 +1,13 @@
 // Precompiled by every target: the standard headers that nearly all files use.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <fmt/format.h>
 #include <functional>
 #include <map>
 #include <memory>

@@ -1,5 +1,5 @@
-// Text for the client of what types/ cannot write by itself: regtype and regproc are oids whose text is a
-// name in the built-in catalog.
+// Text for the client of what types/ cannot write by itself: regtype and regproc are oids whose
+// text is a name in the built-in catalog.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// AppendText (types/codec.h), and the names of built-in types and functions. An oid that is a shard's own is
-// refused by name (0A000).
+// AppendText (types/codec.h), and the names of built-in types and functions. An oid that is a
+// shard's own is refused by name (0A000).
 void AppendClientText(const Column& from, size_t row, const SessionSettings& settings,
                       std::string* out);
 

@@ -1,18 +1,17 @@
 #include "postmaster/cluster.h"
 
-#include <grp.h>
-#include <libpq-fe.h>
-#include <pwd.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <grp.h>
+#include <libpq-fe.h>
+#include <pwd.h>
 #include <stdexcept>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace sluice {
 namespace {
@@ -23,7 +22,9 @@ struct ClusterError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-void Say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+void Say(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+}
 
 std::string PostgresBinary(const std::string& name) {
   for (const char* directory :
@@ -31,16 +32,19 @@ std::string PostgresBinary(const std::string& name) {
     std::string path = fmt::format("{}/{}", directory, name);
     if (access(path.c_str(), X_OK) == 0) return path;
   }
-  throw ClusterError("Postgres's server programs are not installed: run ./dev setup, or install the "
-                     "package postgresql-15");
+  throw ClusterError(
+      "Postgres's server programs are not installed: run ./dev setup, or install the "
+      "package postgresql-15");
 }
 
-// Postgres and Sluice refuse to run as root: hand the directory to an unprivileged user and become it.
+// Postgres and Sluice refuse to run as root: hand the directory to an unprivileged user and become
+// it.
 void DropRoot(const std::string& directory) {
   if (geteuid() != 0) return;
   const passwd* user = getpwnam("postgres");
   if (user == nullptr) user = getpwnam("nobody");
-  if (user == nullptr) throw ClusterError("there is no user postgres or nobody to run the shards as");
+  if (user == nullptr)
+    throw ClusterError("there is no user postgres or nobody to run the shards as");
   for (const auto& entry : fs::recursive_directory_iterator(directory))
     if (lchown(entry.path().c_str(), user->pw_uid, user->pw_gid) != 0)
       throw ClusterError(fmt::format("cannot give {} to user {}: {}", entry.path().string(),
@@ -48,7 +52,8 @@ void DropRoot(const std::string& directory) {
   if (chown(directory.c_str(), user->pw_uid, user->pw_gid) != 0 ||
       initgroups(user->pw_name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 ||
       setuid(user->pw_uid) != 0)
-    throw ClusterError(fmt::format("cannot become user {}: {}", user->pw_name, std::strerror(errno)));
+    throw ClusterError(
+        fmt::format("cannot become user {}: {}", user->pw_name, std::strerror(errno)));
   if (chdir(directory.c_str()) != 0) throw ClusterError("cannot enter " + directory);
 }
 
@@ -89,7 +94,9 @@ int ForkSelf(const RunSelf& run_self, const std::vector<std::string>& args) {
 std::string ShardDirectory(const ClusterOptions& options, int shard) {
   return fmt::format("{}/shard{}", options.directory, shard);
 }
-int ShardPort(const ClusterOptions& options, int shard) { return options.shard_port + shard - 1; }
+int ShardPort(const ClusterOptions& options, int shard) {
+  return options.shard_port + shard - 1;
+}
 
 // Runs `make` for every shard at once, and names the log of one that failed.
 void ForEachShard(const ClusterOptions& options, const char* what,
@@ -111,8 +118,18 @@ void ForEachShard(const ClusterOptions& options, const char* what,
 void InitShards(const ClusterOptions& options) {
   ForEachShard(options, "initdb", [&](int shard) -> std::vector<std::string> {
     if (fs::exists(ShardDirectory(options, shard) + "/PG_VERSION")) return {};
-    return {PostgresBinary("initdb"), "-D",         ShardDirectory(options, shard), "-U", "postgres",
-            "-A",  "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"};
+    return {PostgresBinary("initdb"),
+            "-D",
+            ShardDirectory(options, shard),
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+            "--no-instructions"};
   });
   for (int shard = 1; shard <= options.shards; shard++) {
     std::string path = ShardDirectory(options, shard) + "/postgresql.auto.conf";
@@ -137,8 +154,15 @@ void StartShards(const ClusterOptions& options) {
                                       ShardDirectory(options, shard)};
       if (WaitFor(Spawn(status, "/dev/null")) == 0) return {};
     }
-    return {PostgresBinary("pg_ctl"), "start", "-w", "-t", "60", "-D", ShardDirectory(options, shard),
-            "-l", ShardDirectory(options, shard) + ".log"};
+    return {PostgresBinary("pg_ctl"),
+            "start",
+            "-w",
+            "-t",
+            "60",
+            "-D",
+            ShardDirectory(options, shard),
+            "-l",
+            ShardDirectory(options, shard) + ".log"};
   });
 }
 
@@ -149,16 +173,19 @@ void Register(const ClusterOptions& options) {
   std::unique_ptr<PGconn, void (*)(PGconn*)> closer(connection, PQfinish);
   if (PQstatus(connection) != CONNECTION_OK)
     throw ClusterError(fmt::format("Sluice does not answer: {}", PQerrorMessage(connection)));
-  PQsetNoticeProcessor(connection, [](void*, const char*) {}, nullptr);
+  PQsetNoticeProcessor(
+      connection, [](void*, const char*) {}, nullptr);
   for (int shard = 1; shard <= options.shards; shard++) {
     for (const std::string& sql :
-         {fmt::format("CREATE SERVER IF NOT EXISTS shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
-                      "(host '127.0.0.1', port '{}', dbname 'postgres')",
-                      shard, ShardPort(options, shard)),
+         {fmt::format(
+              "CREATE SERVER IF NOT EXISTS shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
+              "(host '127.0.0.1', port '{}', dbname 'postgres')",
+              shard, ShardPort(options, shard)),
           fmt::format("CREATE USER MAPPING IF NOT EXISTS FOR PUBLIC SERVER shard{} OPTIONS "
                       "(user 'postgres')",
                       shard)}) {
-      std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection, sql.c_str()), PQclear);
+      std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection, sql.c_str()),
+                                                            PQclear);
       if (PQresultStatus(result.get()) != PGRES_COMMAND_OK)
         throw ClusterError(fmt::format("{}: {}", sql, PQresultErrorMessage(result.get())));
     }
@@ -230,7 +257,7 @@ int ClusterDown(const ClusterOptions& given, const RunSelf& run_self) {
     int stopped = ForkSelf(run_self, {"stop", "-D", options.directory + "/sluice", "-m", "fast"});
     ForEachShard(options, "the stop", [&](int shard) -> std::vector<std::string> {
       if (!fs::exists(ShardDirectory(options, shard) + "/postmaster.pid")) return {};
-      return {PostgresBinary("pg_ctl"), "stop", "-m", "fast", "-w", "-D",
+      return {PostgresBinary("pg_ctl"),      "stop", "-m", "fast", "-w", "-D",
               ShardDirectory(options, shard)};
     });
     if (stopped != 0) throw ClusterError("Sluice was not running");

@@ -1,9 +1,9 @@
-// Every statement of tests/sql/*.sql runs against Sluice over four shards and against one Postgres that
-// holds all the rows: column names, types, values, NULLs, order and SQLSTATEs must be the same. Each file
-// runs in several modes (push-downs off, no workers, chunks of a few rows, binary results).
-#include <gtest/gtest.h>
-
+// Every statement of tests/sql/*.sql runs against Sluice over four shards and against one Postgres
+// that holds all the rows: column names, types, values, NULLs, order and SQLSTATEs must be the
+// same. Each file runs in several modes (push-downs off, no workers, chunks of a few rows, binary
+// results).
 #include <filesystem>
+#include <gtest/gtest.h>
 
 #include "tests/harness.h"
 
@@ -94,7 +94,8 @@ bool IsOrdered(const std::string& sql) {
   return false;
 }
 
-// Columns of user types have another oid on every server; their names are compared by the values alone.
+// Columns of user types have another oid on every server; their names are compared by the values
+// alone.
 std::string Shape(const Answer& answer) {
   std::string text;
   for (size_t i = 0; i < answer.names.size(); i++)
@@ -151,9 +152,10 @@ int main(int argc, char** argv) {
   std::sort(files.begin(), files.end());
   for (const auto& file : files)
     for (const auto& mode : Modes())
-      ::testing::RegisterTest("Differential", (fs::path(file).stem().string() + "/" + mode.name).c_str(),
-                              nullptr, nullptr, __FILE__, __LINE__,
-                              [file, mode]() -> ::testing::Test* { return new Differential(file, mode); });
+      ::testing::RegisterTest(
+          "Differential", (fs::path(file).stem().string() + "/" + mode.name).c_str(), nullptr,
+          nullptr, __FILE__, __LINE__,
+          [file, mode]() -> ::testing::Test* { return new Differential(file, mode); });
   ::testing::InitGoogleTest(&argc, argv);
   if (!GTEST_FLAG_GET(list_tests)) {
     try {

@@ -1,12 +1,12 @@
-// Faults: processes killed, shards killed, stalled and cut off, cancels at random moments. Each must end in a
-// clear error (never in fewer rows), leave nothing behind on the shards, and the server goes on.
+// Faults: processes killed, shards killed, stalled and cut off, cancels at random moments. Each
+// must end in a clear error (never in fewer rows), leave nothing behind on the shards, and the
+// server goes on.
 #include <gtest/gtest.h>
+#include <random>
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-#include <random>
 #include <thread>
+#include <unistd.h>
 
 #include "tests/harness.h"
 
@@ -19,12 +19,14 @@ constexpr long kRowsPerShard = 100'000;
 class Fault : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = new Cluster(Cluster::Options{.shards = kShards, .settings = {}, .shard_settings = {}});
+    cluster_ =
+        new Cluster(Cluster::Options{.shards = kShards, .settings = {}, .shard_settings = {}});
     for (int shard = 1; shard <= kShards; shard++) {
       Client client(cluster_->ShardUrl(shard));
       client.Must("CREATE TABLE big (id bigint PRIMARY KEY, n int NOT NULL, pad text NOT NULL)");
-      client.Must(fmt::format("INSERT INTO big SELECT g * 4 + {}, g, repeat('x', 100) FROM generate_series(1, {}) g",
-                              shard - 1, kRowsPerShard));
+      client.Must(fmt::format(
+          "INSERT INTO big SELECT g * 4 + {}, g, repeat('x', 100) FROM generate_series(1, {}) g",
+          shard - 1, kRowsPerShard));
       client.Must("ANALYZE big");
     }
     Client sluice(cluster_->Url());
@@ -40,9 +42,10 @@ class Fault : public ::testing::Test {
     int running = 0;
     for (int shard = 1; shard <= kShards; shard++) {
       Client client(cluster_->ShardUrl(shard));
-      running += std::stoi(client.Value(
-          "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state <> 'idle' AND "
-          "pid <> pg_backend_pid()"));
+      running +=
+          std::stoi(client.Value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = "
+                                 "'client backend' AND state <> 'idle' AND "
+                                 "pid <> pg_backend_pid()"));
     }
     return running;
   }
@@ -51,7 +54,8 @@ class Fault : public ::testing::Test {
     ASSERT_TRUE(Eventually(
         [] {
           Client client(cluster_->Url());
-          return client.connected() && client.Query("SELECT count(*) FROM big").Text(true) == "[400000] \n";
+          return client.connected() &&
+                 client.Query("SELECT count(*) FROM big").Text(true) == "[400000] \n";
         },
         20));
   }
@@ -67,7 +71,8 @@ TEST_F(Fault, AShardKilledInTheMiddleOfAResultIsAnErrorNotFewerRows) {
   long rows = 0;
   std::string sqlstate;
   while (PGresult* result = PQgetResult(client.raw())) {
-    if (PQresultStatus(result) == PGRES_SINGLE_TUPLE && ++rows == 1000) cluster_->StopShard(2, "immediate");
+    if (PQresultStatus(result) == PGRES_SINGLE_TUPLE && ++rows == 1000)
+      cluster_->StopShard(2, "immediate");
     if (PQresultStatus(result) == PGRES_FATAL_ERROR) {
       const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
       sqlstate = state != nullptr ? state : "none";
@@ -115,7 +120,8 @@ TEST_F(Fault, CancelsAtRandomMomentsLeaveNothingRunning) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   const char* statements[] = {"SELECT * FROM big", "SELECT pad, count(*) FROM big GROUP BY pad",
                               "SELECT n % 1000, sum(id) FROM big GROUP BY 1 ORDER BY 2",
-                              "SELECT count(*) FROM big a JOIN big b ON a.n = b.n", "SELECT * FROM big ORDER BY n, id"};
+                              "SELECT count(*) FROM big a JOIN big b ON a.n = b.n",
+                              "SELECT * FROM big ORDER BY n, id"};
   Client client(cluster_->Url());
   client.Must("SET enable_pushdown_aggregate = off");
   int cancelled = 0;
@@ -131,7 +137,8 @@ TEST_F(Fault, CancelsAtRandomMomentsLeaveNothingRunning) {
     Answer answer = client.Query(sql);
     killer.join();
     ASSERT_TRUE(client.connected());
-    ASSERT_TRUE(answer.sqlstate.empty() || answer.sqlstate == "57014") << sql << ": " << answer.message;
+    ASSERT_TRUE(answer.sqlstate.empty() || answer.sqlstate == "57014")
+        << sql << ": " << answer.message;
     cancelled += answer.sqlstate == "57014";
     // The cancel may have come after the end: take it with an innocent statement.
     client.Query("SELECT 1");
@@ -142,7 +149,8 @@ TEST_F(Fault, CancelsAtRandomMomentsLeaveNothingRunning) {
 }
 
 TEST_F(Fault, AClientThatDisappearsFreesEverythingOnTheShardsToo) {
-  for (const char* sql : {"SELECT * FROM big", "SELECT count(*) FROM big a, big b WHERE a.n + b.n < 0"}) {
+  for (const char* sql :
+       {"SELECT * FROM big", "SELECT count(*) FROM big a, big b WHERE a.n + b.n < 0"}) {
     Client client(cluster_->Url());
     ASSERT_EQ(PQsendQuery(client.raw(), sql), 1);
     usleep(200'000);
@@ -157,15 +165,20 @@ TEST_F(Fault, EveryKindOfProcessMayBeKilledAndTheServerComesBack) {
     SCOPED_TRACE(kind);
     Client client(cluster_->Url());
     Client watcher(cluster_->Url());
-    std::string pid = watcher.Must(fmt::format(
-        "SELECT pid FROM pg_stat_activity WHERE backend_type = '{}' AND pid <> pg_backend_pid() LIMIT 1", kind))
-                          .rows.at(0).at(0).value();
+    std::string pid = watcher
+                          .Must(fmt::format("SELECT pid FROM pg_stat_activity WHERE backend_type = "
+                                            "'{}' AND pid <> pg_backend_pid() LIMIT 1",
+                                            kind))
+                          .rows.at(0)
+                          .at(0)
+                          .value();
     ASSERT_EQ(PQsendQuery(client.raw(), "SELECT * FROM big"), 1);
     usleep(50'000);
     ASSERT_EQ(kill(std::stoi(pid), SIGKILL), 0);
     while (PGresult* result = PQgetResult(client.raw())) PQclear(result);
     Answer after = watcher.Query("SELECT 1");
-    EXPECT_TRUE(after.sqlstate == "57P02" || after.sqlstate == "lost connection" || after.sqlstate == "08006")
+    EXPECT_TRUE(after.sqlstate == "57P02" || after.sqlstate == "lost connection" ||
+                after.sqlstate == "08006")
         << after.sqlstate << after.message;
     ExpectWorks();
     EXPECT_TRUE(Eventually([] { return RunningOnShards() == 0; }, 15));
@@ -193,7 +206,8 @@ TEST_F(Fault, FiveThousandInValues) {
 
 TEST_F(Fault, SqlThatWouldExhaustTheParsersStackIsRefused) {
   Client client(cluster_->Url());
-  std::string terms = "SELECT 1", parens = "SELECT " + std::string(100'000, '(') + "1" + std::string(100'000, ')');
+  std::string terms = "SELECT 1",
+              parens = "SELECT " + std::string(100'000, '(') + "1" + std::string(100'000, ')');
   for (int i = 0; i < 100'000; i++) terms += "+1";
   EXPECT_EQ(client.Query(terms).sqlstate, "54001");
   EXPECT_EQ(client.Query(parens).sqlstate, "54001");
@@ -202,7 +216,9 @@ TEST_F(Fault, SqlThatWouldExhaustTheParsersStackIsRefused) {
 
 TEST_F(Fault, AWrongPasswordAtAShardIsReportedAsSuch) {
   Client client(cluster_->Url());
-  client.Must("CREATE SERVER wrong FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '1', dbname 'x')");
+  client.Must(
+      "CREATE SERVER wrong FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '1', "
+      "dbname 'x')");
   client.Must("CREATE USER MAPPING FOR PUBLIC SERVER wrong OPTIONS (user 'nobody')");
   client.Must("CREATE FOREIGN TABLE at_wrong (id int) SERVER wrong");
   EXPECT_EQ(client.Query("SELECT * FROM at_wrong").sqlstate, "08001");

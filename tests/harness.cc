@@ -1,18 +1,17 @@
 #include "tests/harness.h"
 
 #include <arpa/inet.h>
-#include <grp.h>
-#include <pwd.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <grp.h>
+#include <pwd.h>
 #include <random>
 #include <sstream>
 #include <stdexcept>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/fd.h"
 
@@ -46,8 +45,7 @@ Answer ToAnswer(PGresult* raw) {
       if (PQgetisnull(raw, row, column))
         values.push_back(std::nullopt);
       else
-        values.push_back(
-            std::string(PQgetvalue(raw, row, column), PQgetlength(raw, row, column)));
+        values.push_back(std::string(PQgetvalue(raw, row, column), PQgetlength(raw, row, column)));
     }
   }
   return answer;
@@ -100,10 +98,13 @@ std::string Answer::Text(bool ordered) const {
 }
 
 Client::Client(const std::string& conninfo) : connection_(PQconnectdb(conninfo.c_str()), PQfinish) {
-  PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
+  PQsetNoticeProcessor(
+      connection_.get(), [](void*, const char*) {}, nullptr);
 }
 
-Answer Client::Query(const std::string& sql) { return ToAnswer(PQexec(raw(), sql.c_str())); }
+Answer Client::Query(const std::string& sql) {
+  return ToAnswer(PQexec(raw(), sql.c_str()));
+}
 
 Answer Client::QueryParams(const std::string& sql,
                            const std::vector<std::optional<std::string>>& params, bool binary) {
@@ -128,7 +129,8 @@ std::string Client::Value(const std::string& sql) {
 }
 
 int FreePorts(int count) {
-  std::mt19937 random(static_cast<unsigned>(getpid()) * 7919u + static_cast<unsigned>(time(nullptr)));
+  std::mt19937 random(static_cast<unsigned>(getpid()) * 7919u +
+                      static_cast<unsigned>(time(nullptr)));
   for (int attempt = 0; attempt < 200; attempt++) {
     int first = 20000 + static_cast<int>(random() % 12000);
     bool all_free = true;
@@ -151,14 +153,20 @@ Cluster::Cluster(const Options& options) : options_(options) {
   directory_ = name;
   port_ = FreePorts(options.shards + 8);
   shard_port_ = port_ + 8;
-  std::vector<std::string> command{SluiceBinary(),        "cluster",
-                                   "up",                  "--dir",
-                                   directory_,            "--shards",
-                                   std::to_string(options.shards), "--port",
-                                   std::to_string(port_), "--shard-port",
+  std::vector<std::string> command{SluiceBinary(),
+                                   "cluster",
+                                   "up",
+                                   "--dir",
+                                   directory_,
+                                   "--shards",
+                                   std::to_string(options.shards),
+                                   "--port",
+                                   std::to_string(port_),
+                                   "--shard-port",
                                    std::to_string(shard_port_)};
   for (const auto& line : options.settings) command.insert(command.end(), {"--set", line});
-  for (const auto& line : options.shard_settings) command.insert(command.end(), {"--shard-set", line});
+  for (const auto& line : options.shard_settings)
+    command.insert(command.end(), {"--shard-set", line});
   if (RunProgram(command, false) != 0)
     throw std::runtime_error("sluice cluster up failed in " + directory_);
 }
@@ -185,7 +193,8 @@ std::string Cluster::ShardUrl(int shard, const std::string& database) const {
                      database);
 }
 
-std::string Cluster::StartServer(const std::string& name, const std::vector<std::string>& settings) {
+std::string Cluster::StartServer(const std::string& name,
+                                 const std::vector<std::string>& settings) {
   std::string data = directory_ + "/" + name;
   int port = port_ + 1 + static_cast<int>(servers_.size());
   if (RunAsOwner({SluiceBinary(), "init", "-D", data}) != 0)
@@ -201,9 +210,10 @@ std::string Cluster::StartServer(const std::string& name, const std::vector<std:
   std::string url = fmt::format("host=127.0.0.1 port={} user=postgres dbname=postgres", port);
   Client client(url);
   for (int shard = 1; shard <= options_.shards; shard++) {
-    client.Must(fmt::format("CREATE SERVER shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
-                            "(host '127.0.0.1', port '{}', dbname 'postgres')",
-                            shard, shard_port_ + shard - 1));
+    client.Must(
+        fmt::format("CREATE SERVER shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
+                    "(host '127.0.0.1', port '{}', dbname 'postgres')",
+                    shard, shard_port_ + shard - 1));
     client.Must(fmt::format(
         "CREATE USER MAPPING FOR PUBLIC SERVER shard{} OPTIONS (user 'postgres')", shard));
   }
@@ -223,17 +233,21 @@ int Cluster::ShardPid(int shard) const {
   return FirstLineAsPid(fmt::format("{}/shard{}/postmaster.pid", directory_, shard));
 }
 
-int Cluster::ServerPid() const { return FirstLineAsPid(directory_ + "/sluice/postmaster.pid"); }
+int Cluster::ServerPid() const {
+  return FirstLineAsPid(directory_ + "/sluice/postmaster.pid");
+}
 
 void Cluster::StopShard(int shard, const std::string& mode) {
   std::string data = fmt::format("{}/shard{}", directory_, shard);
-  if (RunAsOwner({"/usr/lib/postgresql/15/bin/pg_ctl", "stop", "-s", "-w", "-m", mode, "-D", data}) != 0)
+  if (RunAsOwner(
+          {"/usr/lib/postgresql/15/bin/pg_ctl", "stop", "-s", "-w", "-m", mode, "-D", data}) != 0)
     throw std::runtime_error("cannot stop " + data);
 }
 
 void Cluster::StartShard(int shard) {
   std::string data = fmt::format("{}/shard{}", directory_, shard);
-  if (RunAsOwner({"/usr/lib/postgresql/15/bin/pg_ctl", "start", "-s", "-w", "-D", data, "-l", data + ".log"}) != 0)
+  if (RunAsOwner({"/usr/lib/postgresql/15/bin/pg_ctl", "start", "-s", "-w", "-D", data, "-l",
+                  data + ".log"}) != 0)
     throw std::runtime_error("cannot start " + data);
 }
 
@@ -250,7 +264,9 @@ std::string SluiceBinary() {
   return fs::canonical("/proc/self/exe").parent_path().parent_path().string() + "/sluice";
 }
 
-std::string SourceDirectory() { return SLUICE_SOURCE_DIRECTORY; }
+std::string SourceDirectory() {
+  return SLUICE_SOURCE_DIRECTORY;
+}
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path);

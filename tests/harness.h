@@ -1,10 +1,9 @@
-// What the tests that need real servers share: a cluster of their own (Postgres shards and Sluice, by
-// `sluice cluster up`), and a thin libpq client that keeps everything a comparison needs.
+// What the tests that need real servers share: a cluster of their own (Postgres shards and Sluice,
+// by `sluice cluster up`), and a thin libpq client that keeps everything a comparison needs.
 #pragma once
 
-#include <libpq-fe.h>
-
 #include <functional>
+#include <libpq-fe.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,8 +33,8 @@ class Client {
   // Simple protocol (text results).
   Answer Query(const std::string& sql);
   // Extended protocol, results in `binary` or text.
-  Answer QueryParams(const std::string& sql,
-                     const std::vector<std::optional<std::string>>& params, bool binary);
+  Answer QueryParams(const std::string& sql, const std::vector<std::optional<std::string>>& params,
+                     bool binary);
   // Query, or a test failure with the server's words; for set-up.
   Answer Must(const std::string& sql);
   // The single value of a single row.
@@ -63,7 +62,8 @@ class Cluster {
   const std::string& directory() const { return directory_; }
   std::string Url() const;
   std::string ShardUrl(int shard, const std::string& database = "postgres") const;  // from 1
-  // A second Sluice with other settings over the same shards (its catalog is empty but for the servers).
+  // A second Sluice with other settings over the same shards (its catalog is empty but for the
+  // servers).
   std::string StartServer(const std::string& name, const std::vector<std::string>& settings);
   // Process ids: a shard's postmaster, Sluice's postmaster; 0 if it is down.
   int ShardPid(int shard) const;
@@ -89,7 +89,8 @@ std::string SluiceBinary();
 // The project's source folder (test data).
 std::string SourceDirectory();
 std::string ReadFile(const std::string& path);
-// Splits a file into statements: each ends with a semicolon at the end of a line. Comment lines are dropped.
+// Splits a file into statements: each ends with a semicolon at the end of a line. Comment lines are
+// dropped.
 std::vector<std::string> SplitStatements(const std::string& text);
 
 }  // namespace sluice::test

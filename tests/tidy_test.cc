@@ -1,8 +1,7 @@
 // Rules of the house that a compiler does not know.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <regex>
 #include <set>
 
@@ -14,15 +13,17 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<std::string>& Folders() {
-  static const std::vector<std::string> folders = {"common",   "types",     "shm", "catalog",   "wire", "parser",
-                                                   "optimizer", "executor", "fdw", "postmaster"};
+  static const std::vector<std::string> folders = {"common", "types",     "shm",       "catalog",
+                                                   "wire",   "parser",    "optimizer", "executor",
+                                                   "fdw",    "postmaster"};
   return folders;
 }
 
 std::vector<fs::path> Sources(const std::string& folder) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(SourceDirectory() + "/" + folder))
-    if (entry.path().extension() == ".cc" || entry.path().extension() == ".h") paths.push_back(entry.path());
+    if (entry.path().extension() == ".cc" || entry.path().extension() == ".h")
+      paths.push_back(entry.path());
   return paths;
 }
 
@@ -31,7 +32,8 @@ std::map<std::string, std::set<std::string>> AllowedIncludes() {
   std::string text = ReadFile(SourceDirectory() + "/CMakeLists.txt");
   std::map<std::string, std::set<std::string>> allowed;
   std::regex line(R"(sluice_library\((\w+)([^)]*)\))");
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), line); it != std::sregex_iterator(); ++it) {
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), line); it != std::sregex_iterator();
+       ++it) {
     std::string name = (*it)[1], rest = (*it)[2];
     std::set<std::string> uses = {name};
     std::istringstream words(rest.substr(0, rest.find("LINK")));
@@ -74,7 +76,8 @@ TEST(Tidy, LinesHoldAtMostHundredColumns) {
       for (std::string line; std::getline(file, line);) {
         number++;
         // Bytes of a multi-byte character count once.
-        long columns = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+        long columns =
+            std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
         EXPECT_LE(columns, 100) << path << ":" << number;
       }
     }

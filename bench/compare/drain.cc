@@ -1,11 +1,10 @@
 #include "bench/compare/drain.h"
 
 #include <poll.h>
+#include <stdexcept>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
-
-#include <stdexcept>
 
 #include "common/bytes.h"
 
@@ -17,7 +16,9 @@ constexpr size_t kBufferBytes = 256 * 1024;
 double CpuSeconds() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  auto seconds = [](timeval t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  auto seconds = [](timeval t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -40,11 +41,13 @@ RawConnection::RawConnection(const std::string& conninfo)
     : connection_(PQconnectdb(conninfo.c_str()), PQfinish) {
   if (PQstatus(connection_.get()) != CONNECTION_OK)
     throw std::runtime_error(PQerrorMessage(connection_.get()));
-  PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
+  PQsetNoticeProcessor(
+      connection_.get(), [](void*, const char*) {}, nullptr);
 }
 
 void RawConnection::Execute(const std::string& sql) {
-  std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection_.get(), sql.c_str()), PQclear);
+  std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection_.get(), sql.c_str()),
+                                                        PQclear);
   auto status = PQresultStatus(result.get());
   if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
     throw std::runtime_error(sql + ": " + PQresultErrorMessage(result.get()));
@@ -63,8 +66,10 @@ void RawConnection::Send(const std::string& sql, bool binary) {
   }
   for (size_t sent = 0; sent < out.size();) {
     ssize_t n = send(fd(), out.data() + sent, out.size() - sent, 0);
-    if (n > 0) sent += static_cast<size_t>(n);
-    else if (errno != EAGAIN && errno != EINTR) throw std::runtime_error("send failed");
+    if (n > 0)
+      sent += static_cast<size_t>(n);
+    else if (errno != EAGAIN && errno != EINTR)
+      throw std::runtime_error("send failed");
   }
 }
 
@@ -115,7 +120,8 @@ Drained Drain(std::vector<std::unique_ptr<RawConnection>>& connections,
     for (size_t i = 0; i < fds.size(); i++) {
       if (fds[i].fd < 0 || fds[i].revents == 0) continue;
       bool ready = connections[i]->Receive(buffer.data(), buffer.size(), &drained);
-      if (drained.rows > 0 && drained.first_row_seconds == 0) drained.first_row_seconds = Now() - start;
+      if (drained.rows > 0 && drained.first_row_seconds == 0)
+        drained.first_row_seconds = Now() - start;
       if (!ready) continue;
       if (++at[i] < statements.size()) {
         connections[i]->Send(statements[at[i]], binary);

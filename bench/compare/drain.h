@@ -1,10 +1,9 @@
-// Plain sockets that read an answer and throw it away: the yardstick ("raw drain") and the client that
-// every contender is measured with. Connecting is libpq's; from then on the socket is ours.
+// Plain sockets that read an answer and throw it away: the yardstick ("raw drain") and the client
+// that every contender is measured with. Connecting is libpq's; from then on the socket is ours.
 #pragma once
 
-#include <libpq-fe.h>
-
 #include <cstdint>
+#include <libpq-fe.h>
 #include <memory>
 #include <string>
 #include <vector>

@@ -2,14 +2,13 @@
 
 #include <arpa/inet.h>
 #include <signal.h>
+#include <stdexcept>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <stdexcept>
 
 #include "bench/compare/drain.h"
 #include "common/bytes.h"
@@ -28,10 +27,10 @@ void AppendField(MessageWriter* writer, std::string_view bytes) {
 // numeric: two base-10000 digits before and after the point, dscale 2.
 std::string NumericBytes(int whole, int hundredths) {
   std::string bytes(12, '\0');
-  StoreBig<int16_t>(bytes.data(), 2);       // ndigits
-  StoreBig<int16_t>(bytes.data() + 2, 0);   // weight
-  StoreBig<int16_t>(bytes.data() + 4, 0);   // sign
-  StoreBig<int16_t>(bytes.data() + 6, 2);   // dscale
+  StoreBig<int16_t>(bytes.data(), 2);      // ndigits
+  StoreBig<int16_t>(bytes.data() + 2, 0);  // weight
+  StoreBig<int16_t>(bytes.data() + 4, 0);  // sign
+  StoreBig<int16_t>(bytes.data() + 6, 2);  // dscale
   StoreBig<int16_t>(bytes.data() + 8, static_cast<int16_t>(whole));
   StoreBig<int16_t>(bytes.data() + 10, static_cast<int16_t>(hundredths * 100));
   return bytes;
@@ -45,7 +44,8 @@ std::string MakeBlock() {
     writer.Begin('D');
     writer.Int<int16_t>(3);
     AppendField(&writer, kRegions[i % 4]);
-    AppendField(&writer, NumericBytes(1 + static_cast<int>(i * 37 % 999), 1 + static_cast<int>(i % 99)));
+    AppendField(&writer,
+                NumericBytes(1 + static_cast<int>(i * 37 % 999), 1 + static_cast<int>(i % 99)));
     char qty[4];
     StoreBig<int32_t>(qty, static_cast<int32_t>(i % 50));
     AppendField(&writer, {qty, 4});
@@ -104,9 +104,12 @@ class Session {
     writer.Begin('R');
     writer.Int<int32_t>(0);
     writer.End();
-    for (auto [name, value] : {std::pair{"server_version", "15.0"}, {"client_encoding", "UTF8"},
-                               {"server_encoding", "UTF8"}, {"DateStyle", "ISO, MDY"},
-                               {"integer_datetimes", "on"}, {"standard_conforming_strings", "on"}}) {
+    for (auto [name, value] : {std::pair{"server_version", "15.0"},
+                               {"client_encoding", "UTF8"},
+                               {"server_encoding", "UTF8"},
+                               {"DateStyle", "ISO, MDY"},
+                               {"integer_datetimes", "on"},
+                               {"standard_conforming_strings", "on"}}) {
       writer.Begin('S');
       writer.CString(name);
       writer.CString(value);
@@ -162,7 +165,8 @@ class Session {
       size_t bytes = block_.size();
       if (count < kRowsPerBlock) {
         bytes = 0;
-        for (uint64_t i = 0; i < count; i++) bytes += 1 + LoadBig<uint32_t>(block_.data() + bytes + 1);
+        for (uint64_t i = 0; i < count; i++)
+          bytes += 1 + LoadBig<uint32_t>(block_.data() + bytes + 1);
       }
       if (!Write({block_.data(), bytes})) return false;
       sent += count;
@@ -190,16 +194,26 @@ class Session {
         sql_ = reader.CString();
         Empty(&writer, '1');
         break;
-      case 'B': Empty(&writer, '2'); break;
-      case 'C': Empty(&writer, '3'); break;
-      case 'D': DescribeRow(&writer); break;
+      case 'B':
+        Empty(&writer, '2');
+        break;
+      case 'C':
+        Empty(&writer, '3');
+        break;
+      case 'D':
+        DescribeRow(&writer);
+        break;
       case 'E':
         if (Selects() && !SendRows()) return false;
         Complete(&writer, Selects() ? fmt::format("SELECT {}", options_.rows) : "SET");
         break;
-      case 'S': Ready(&writer); break;
-      case 'H': break;
-      default: return false;
+      case 'S':
+        Ready(&writer);
+        break;
+      case 'H':
+        break;
+      default:
+        return false;
     }
     return Write(out);
   }
@@ -239,7 +253,8 @@ FakeShard::FakeShard(const FakeShardOptions& options) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(options.port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(listener, 64) != 0)
+  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener, 64) != 0)
     throw std::runtime_error("fake shard: cannot listen");
   pid_ = fork();
   if (pid_ == 0) {

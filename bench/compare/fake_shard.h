@@ -1,20 +1,20 @@
-// A process that speaks just enough of the server side of Postgres's protocol to replay rows at memory speed,
-// or at a limited rate: what Sluice costs by itself, without Postgres's work beside it.
+// A process that speaks just enough of the server side of Postgres's protocol to replay rows at
+// memory speed, or at a limited rate: what Sluice costs by itself, without Postgres's work beside
+// it.
 //
 // Every statement but a SELECT is answered with its command tag; a SELECT gets `rows` rows of
 // (region text, amount numeric, qty int4) in binary, the table's three columns in this order.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <string>
+#include <sys/types.h>
 
 namespace sluice::bench {
 
 struct FakeShardOptions {
-  int port;                  // on loopback
-  uint64_t rows;             // a SELECT
+  int port;                    // on loopback
+  uint64_t rows;               // a SELECT
   double rows_per_second = 0;  // 0: as fast as the reader takes them
 };
 

@@ -1,11 +1,11 @@
-// `./dev bench`: the standard workload over four shards, three ways side by side in one run: raw drain (plain
-// sockets, the same statements), Sluice, and postgres_fdw. Rounds are interleaved; medians are reported.
-#include <sys/wait.h>
-#include <unistd.h>
-
+// `./dev bench`: the standard workload over four shards, three ways side by side in one run: raw
+// drain (plain sockets, the same statements), Sluice, and postgres_fdw. Rounds are interleaved;
+// medians are reported.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench/compare/drain.h"
 #include "bench/compare/replay.h"
@@ -33,9 +33,9 @@ struct Settings {
 struct Job {
   std::string name;
   double limit;
-  std::vector<std::string> raw;      // on every shard, one after the other
-  bool binary;                       // raw results in binary
-  std::string sql;                   // on Sluice and postgres_fdw
+  std::vector<std::string> raw;            // on every shard, one after the other
+  bool binary;                             // raw results in binary
+  std::string sql;                         // on Sluice and postgres_fdw
   std::vector<std::string> settings = {};  // on Sluice, before
   double fdw_factor_min = 0;
 };
@@ -44,35 +44,59 @@ std::vector<Job> Jobs() {
   return {
       {"SELECT *", 1.20, {"SELECT * FROM orders"}, false, "SELECT * FROM orders", {}, 4},
       {"COPY TO STDOUT", 1.20, {"COPY orders TO STDOUT"}, false, "COPY orders TO STDOUT", {}, 4},
-      {"sum, count GROUP BY region, pushed", 1.10,
-       {"SELECT region, sum(amount), count(*) FROM orders GROUP BY region"}, true,
+      {"sum, count GROUP BY region, pushed",
+       1.10,
+       {"SELECT region, sum(amount), count(*) FROM orders GROUP BY region"},
+       true,
        "SELECT region, sum(amount), count(*) FROM orders GROUP BY region"},
-      {"sum, count GROUP BY region, here", 1.20, {"SELECT region, amount FROM orders"}, true,
+      {"sum, count GROUP BY region, here",
+       1.20,
+       {"SELECT region, amount FROM orders"},
+       true,
        "SELECT region, sum(amount), count(*) FROM orders GROUP BY region",
        {"SET enable_pushdown_aggregate = off"}},
-      {"sum GROUP BY customer (100k), here", 1.30, {"SELECT customer, amount FROM orders"}, true,
-       "SELECT customer, sum(amount) FROM orders GROUP BY customer", {"SET enable_pushdown_aggregate = off"}},
-      {"join 4M x 400k, GROUP BY", 1.60,
-       {"SELECT customer, amount FROM orders", "SELECT id, segment FROM customers"}, true,
-       "SELECT c.segment, sum(o.amount), count(*) FROM orders o JOIN customers c ON o.customer = c.id "
-       "GROUP BY c.segment", {}, 3},
-      {"ORDER BY amount DESC, id LIMIT 100", 1.10,
-       {"SELECT * FROM orders ORDER BY amount DESC, id LIMIT 100"}, false,
+      {"sum GROUP BY customer (100k), here",
+       1.30,
+       {"SELECT customer, amount FROM orders"},
+       true,
+       "SELECT customer, sum(amount) FROM orders GROUP BY customer",
+       {"SET enable_pushdown_aggregate = off"}},
+      {"join 4M x 400k, GROUP BY",
+       1.60,
+       {"SELECT customer, amount FROM orders", "SELECT id, segment FROM customers"},
+       true,
+       "SELECT c.segment, sum(o.amount), count(*) FROM orders o JOIN customers c ON o.customer = "
+       "c.id "
+       "GROUP BY c.segment",
+       {},
+       3},
+      {"ORDER BY amount DESC, id LIMIT 100",
+       1.10,
+       {"SELECT * FROM orders ORDER BY amount DESC, id LIMIT 100"},
+       false,
        "SELECT * FROM orders ORDER BY amount DESC, id LIMIT 100"},
-      {"count(distinct customer) GROUP BY region", 1.50, {"SELECT region, customer FROM orders"}, true,
+      {"count(distinct customer) GROUP BY region",
+       1.50,
+       {"SELECT region, customer FROM orders"},
+       true,
        "SELECT region, count(DISTINCT customer) FROM orders GROUP BY region"},
   };
 }
 
-std::string Psql() { return "/usr/bin/psql"; }
+std::string Psql() {
+  return "/usr/bin/psql";
+}
 
 // Loads every shard at once.
 void LoadShards(const Cluster& cluster, const Settings& settings) {
   std::vector<pid_t> running;
   std::string customers = fmt::format(
-      "DROP TABLE IF EXISTS customers; CREATE TABLE customers (id int PRIMARY KEY, segment text NOT NULL, "
-      "name text); INSERT INTO customers SELECT g * 4 + :s - 1, 'segment ' || g % 20, 'customer ' || g FROM "
-      "generate_series(0, {}) g; ANALYZE customers; CHECKPOINT;", settings.rows / 10 - 1);
+      "DROP TABLE IF EXISTS customers; CREATE TABLE customers (id int PRIMARY KEY, segment text "
+      "NOT NULL, "
+      "name text); INSERT INTO customers SELECT g * 4 + :s - 1, 'segment ' || g % 20, 'customer ' "
+      "|| g FROM "
+      "generate_series(0, {}) g; ANALYZE customers; CHECKPOINT;",
+      settings.rows / 10 - 1);
   std::string script = cluster.directory() + "/customers.sql";
   std::ofstream(script) << customers;
   for (int shard = 1; shard <= kShards; shard++) {
@@ -98,21 +122,28 @@ void LoadShards(const Cluster& cluster, const Settings& settings) {
 
 std::vector<std::string> AttachStatements() {
   std::vector<std::string> statements = {
-      "CREATE TABLE orders (id bigint NOT NULL, customer int NOT NULL, region text NOT NULL, amount numeric(12,2) "
+      "CREATE TABLE orders (id bigint NOT NULL, customer int NOT NULL, region text NOT NULL, "
+      "amount numeric(12,2) "
       "NOT NULL, qty int NOT NULL, price float8 NOT NULL, created timestamptz NOT NULL, note text) "
       "PARTITION BY LIST ((id % 4))",
-      "CREATE TABLE customers (id int NOT NULL, segment text NOT NULL, name text) PARTITION BY LIST ((id % 4))"};
+      "CREATE TABLE customers (id int NOT NULL, segment text NOT NULL, name text) PARTITION BY "
+      "LIST ((id % 4))"};
   for (int shard = 1; shard <= kShards; shard++) {
-    statements.push_back(fmt::format("CREATE FOREIGN TABLE orders_{0} PARTITION OF orders FOR VALUES IN ({1}) "
-                                     "SERVER shard{0} OPTIONS (table_name 'orders')", shard, shard % 4));
-    statements.push_back(fmt::format("CREATE FOREIGN TABLE customers_{0} PARTITION OF customers FOR VALUES IN "
-                                     "({1}) SERVER shard{0} OPTIONS (table_name 'customers')", shard, shard - 1));
+    statements.push_back(
+        fmt::format("CREATE FOREIGN TABLE orders_{0} PARTITION OF orders FOR VALUES IN ({1}) "
+                    "SERVER shard{0} OPTIONS (table_name 'orders')",
+                    shard, shard % 4));
+    statements.push_back(
+        fmt::format("CREATE FOREIGN TABLE customers_{0} PARTITION OF customers FOR VALUES IN "
+                    "({1}) SERVER shard{0} OPTIONS (table_name 'customers')",
+                    shard, shard - 1));
   }
   return statements;
 }
 
-// postgres_fdw's own coordinator: a database on the first shard's server would share its cache with that
-// shard only, so it is a database on each run's first shard all the same: the loopback costs are equal.
+// postgres_fdw's own coordinator: a database on the first shard's server would share its cache with
+// that shard only, so it is a database on each run's first shard all the same: the loopback costs
+// are equal.
 void SetUpFdw(const Cluster& cluster, const std::string& database, int fetch_size) {
   Client(cluster.ShardUrl(1)).Must("CREATE DATABASE " + database);
   Client fdw(cluster.ShardUrl(1, database));
@@ -121,9 +152,12 @@ void SetUpFdw(const Cluster& cluster, const std::string& database, int fetch_siz
     std::string url = cluster.ShardUrl(shard);
     std::string port = url.substr(url.find("port=") + 5);
     port = port.substr(0, port.find(' '));
-    fdw.Must(fmt::format("CREATE SERVER shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port "
-                         "'{}', dbname 'postgres', async_capable 'true', fetch_size '{}')", shard, port, fetch_size));
-    fdw.Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER shard{} OPTIONS (user 'postgres')", shard));
+    fdw.Must(fmt::format(
+        "CREATE SERVER shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port "
+        "'{}', dbname 'postgres', async_capable 'true', fetch_size '{}')",
+        shard, port, fetch_size));
+    fdw.Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER shard{} OPTIONS (user 'postgres')",
+                         shard));
   }
   for (const auto& sql : AttachStatements()) fdw.Must(sql);
   fdw.Must("ANALYZE orders, customers");
@@ -138,8 +172,8 @@ Connections OpenShards(const Cluster& cluster) {
   return connections;
 }
 
-double TimeOne(const std::string& url, const std::vector<std::string>& settings, const std::string& sql,
-               uint64_t* rows) {
+double TimeOne(const std::string& url, const std::vector<std::string>& settings,
+               const std::string& sql, uint64_t* rows) {
   Connections one;
   one.push_back(std::make_unique<RawConnection>(url));
   for (const auto& setting : settings) one[0]->Execute(setting);
@@ -159,14 +193,21 @@ Measurement RunJob(const Cluster& cluster, const Job& job, const Settings& setti
       uint64_t fdw_rows = 0;
       fdw_10000.push_back(TimeOne(cluster.ShardUrl(1, "fdw_10000"), {}, job.sql, &fdw_rows));
       if (rows != fdw_rows)
-        throw std::runtime_error(fmt::format("{}: Sluice gave {} rows, postgres_fdw {}", job.name, rows, fdw_rows));
+        throw std::runtime_error(
+            fmt::format("{}: Sluice gave {} rows, postgres_fdw {}", job.name, rows, fdw_rows));
       fdw_100.push_back(TimeOne(cluster.ShardUrl(1, "fdw_100"), {}, job.sql, &fdw_rows));
     }
   }
-  Measurement m{.job = job.name, .unit = "s", .baseline = Median(raw), .sluice = Median(sluice),
-                .limit = job.limit, .fdw_10000 = Median(fdw_10000), .fdw_100 = Median(fdw_100),
+  Measurement m{.job = job.name,
+                .unit = "s",
+                .baseline = Median(raw),
+                .sluice = Median(sluice),
+                .limit = job.limit,
+                .fdw_10000 = Median(fdw_10000),
+                .fdw_100 = Median(fdw_100),
                 .fdw_factor_min = settings.fdw_rounds > 0 ? job.fdw_factor_min : 0};
-  fmt::print("{:<44} raw {:.3f} s, sluice {:.3f} s, ratio {:.2f}\n", m.job, m.baseline, m.sluice, m.ratio());
+  fmt::print("{:<44} raw {:.3f} s, sluice {:.3f} s, ratio {:.2f}\n", m.job, m.baseline, m.sluice,
+             m.ratio());
   std::fflush(stdout);
   return m;
 }
@@ -174,7 +215,8 @@ Measurement RunJob(const Cluster& cluster, const Job& job, const Settings& setti
 // A prepared point query by key, one client; median latency in ms.
 double PointLatency(const std::string& url, long rows) {
   Client client(url);
-  PGresult* prepared = PQprepare(client.raw(), "p", "SELECT * FROM orders WHERE id = $1", 1, nullptr);
+  PGresult* prepared =
+      PQprepare(client.raw(), "p", "SELECT * FROM orders WHERE id = $1", 1, nullptr);
   bool ok = PQresultStatus(prepared) == PGRES_COMMAND_OK;
   std::string message = PQresultErrorMessage(prepared);
   PQclear(prepared);
@@ -201,8 +243,11 @@ Measurement RunPoint(const Cluster& cluster, const Settings& settings) {
     direct.push_back(PointLatency(cluster.ShardUrl(1), settings.rows));
     sluice.push_back(PointLatency(cluster.Url(), settings.rows));
   }
-  return {.job = "point query by key, 1 client", .unit = "ms", .baseline = Median(direct),
-          .sluice = Median(sluice), .limit = 1.8};
+  return {.job = "point query by key, 1 client",
+          .unit = "ms",
+          .baseline = Median(direct),
+          .sluice = Median(sluice),
+          .limit = 1.8};
 }
 
 // Reported as ms + 1 so that the ratio's limit means "at most 5 ms later".
@@ -216,8 +261,11 @@ Measurement RunFirstRow(const Cluster& cluster, const Settings& settings) {
     sluice.push_back(Drain(one, {"SELECT * FROM orders"}, false).first_row_seconds * 1e3);
   }
   double baseline = Median(raw);
-  return {.job = "first row of SELECT * (≤ 5 ms later)", .unit = "ms", .baseline = baseline,
-          .sluice = Median(sluice), .limit = (baseline + 5) / baseline};
+  return {.job = "first row of SELECT * (≤ 5 ms later)",
+          .unit = "ms",
+          .baseline = baseline,
+          .sluice = Median(sluice),
+          .limit = (baseline + 5) / baseline};
 }
 
 int Run(const Settings& settings) {
@@ -256,7 +304,8 @@ int Run(const Settings& settings) {
   guarded("uneven shards", [&] { return MeasureUnevenRates(cluster, settings.rounds); });
   if (wanted("memory"))
     for (const auto& m : MeasureMemory(cluster)) measurements.push_back(m);
-  guarded("64 streams", [&] { return MeasureManyStreams(cluster, settings.rows, settings.rounds); });
+  guarded("64 streams",
+          [&] { return MeasureManyStreams(cluster, settings.rows, settings.rounds); });
   PrintTable(measurements);
   WriteJson(measurements, settings.out + "/bench.json");
   WriteSvg(measurements, settings.out + "/bench.svg");
@@ -271,12 +320,20 @@ int main(int argc, char** argv) {
   sluice::bench::Settings settings;
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string name = argv[i], value = argv[i + 1];
-    if (name == "--rows") settings.rows = std::stol(value);
-    else if (name == "--rounds") settings.rounds = std::stoi(value);
-    else if (name == "--fdw-rounds") settings.fdw_rounds = std::stoi(value);
-    else if (name == "--only") settings.only = value;
-    else if (name == "--out") settings.out = value;
-    else { fmt::print(stderr, "unknown option {}\n", name); return 2; }
+    if (name == "--rows")
+      settings.rows = std::stol(value);
+    else if (name == "--rounds")
+      settings.rounds = std::stoi(value);
+    else if (name == "--fdw-rounds")
+      settings.fdw_rounds = std::stoi(value);
+    else if (name == "--only")
+      settings.only = value;
+    else if (name == "--out")
+      settings.out = value;
+    else {
+      fmt::print(stderr, "unknown option {}\n", name);
+      return 2;
+    }
   }
   try {
     return sluice::bench::Run(settings);

@@ -1,9 +1,8 @@
 #include "bench/compare/replay.h"
 
-#include <unistd.h>
-
 #include <fstream>
 #include <sstream>
+#include <unistd.h>
 
 #include "bench/compare/drain.h"
 #include "bench/compare/fake_shard.h"
@@ -36,11 +35,16 @@ class Fakes {
     client->Must("CREATE TABLE fake (region text, amount numeric, qty int)");
     for (size_t i = 0; i < options.size(); i++) {
       shards_.push_back(std::make_unique<FakeShard>(options[i]));
-      client->Must(fmt::format("CREATE SERVER fake{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', "
-                               "port '{}', dbname 'fake', sslmode 'disable')", i, options[i].port));
-      client->Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER fake{} OPTIONS (user 'fake')", i));
-      client->Must(fmt::format("CREATE FOREIGN TABLE fake_{0} () INHERITS (fake) SERVER fake{0} OPTIONS (table_name "
-                               "'fake')", i));
+      client->Must(fmt::format(
+          "CREATE SERVER fake{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', "
+          "port '{}', dbname 'fake', sslmode 'disable')",
+          i, options[i].port));
+      client->Must(
+          fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER fake{} OPTIONS (user 'fake')", i));
+      client->Must(fmt::format(
+          "CREATE FOREIGN TABLE fake_{0} () INHERITS (fake) SERVER fake{0} OPTIONS (table_name "
+          "'fake')",
+          i));
     }
   }
   ~Fakes() {
@@ -55,7 +59,8 @@ class Fakes {
   std::vector<std::unique_ptr<FakeShard>> shards_;
 };
 
-constexpr const char* kQuery = "SELECT region, count(*), sum(amount), sum(qty) FROM fake GROUP BY region";
+constexpr const char* kQuery =
+    "SELECT region, count(*), sum(amount), sum(qty) FROM fake GROUP BY region";
 
 struct ProcessTime {
   std::string kind;
@@ -104,8 +109,12 @@ Measurement MeasureReplay(const Cluster& cluster, int rounds) {
     rates.push_back(static_cast<double>(kFakes * kRows) / chewing);
     fmt::print(" {:.1f}M rows/s a core\n", rates.back() / 1e6);
   }
-  return {.job = "replay: 3 columns decoded and grouped", .unit = "rows/s per core", .baseline = 8e6,
-          .sluice = Median(rates), .limit = 1.0, .at_least = true};
+  return {.job = "replay: 3 columns decoded and grouped",
+          .unit = "rows/s per core",
+          .baseline = 8e6,
+          .sluice = Median(rates),
+          .limit = 1.0,
+          .at_least = true};
 }
 
 Measurement MeasureUnevenRates(const Cluster& cluster, int rounds) {
@@ -132,8 +141,12 @@ Measurement MeasureUnevenRates(const Cluster& cluster, int rounds) {
     by_chunk.push_back(rate_of_fast_ones("chunk"));
     by_plan.push_back(rate_of_fast_ones("plan"));
   }
-  return {.job = "uneven shards: claims by chunk vs plan", .unit = "rows/s", .baseline = Median(by_plan),
-          .sluice = Median(by_chunk), .limit = 1.5, .at_least = true};
+  return {.job = "uneven shards: claims by chunk vs plan",
+          .unit = "rows/s",
+          .baseline = Median(by_plan),
+          .sluice = Median(by_chunk),
+          .limit = 1.5,
+          .at_least = true};
 }
 
 }  // namespace sluice::bench

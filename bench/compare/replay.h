@@ -8,10 +8,11 @@
 
 namespace sluice::bench {
 
-// 3 columns decoded and grouped at memory speed: rows a second of CPU time of the processes that decode and
-// group (backend and parallel workers); prints every process.
+// 3 columns decoded and grouped at memory speed: rows a second of CPU time of the processes that
+// decode and group (backend and parallel workers); prints every process.
 Measurement MeasureReplay(const test::Cluster& cluster, int rounds);
-// One of four shards 10 × slower: rows/s until the fast ones are done, claims by chunk against by plan.
+// One of four shards 10 × slower: rows/s until the fast ones are done, claims by chunk against by
+// plan.
 Measurement MeasureUnevenRates(const test::Cluster& cluster, int rounds);
 
 }  // namespace sluice::bench

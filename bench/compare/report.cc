@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-
 #include <nlohmann/json.hpp>
 
 namespace sluice::bench {
@@ -21,10 +20,12 @@ double Median(std::vector<double> values) {
 }
 
 void PrintTable(const std::vector<Measurement>& measurements) {
-  fmt::print("\n{:<44} {:>10} {:>10} {:>7} {:>8} {:>11} {:>9}  {}\n", "work", "baseline", "sluice", "ratio",
-             "limit", "fdw 10000", "fdw 100", "");
+  fmt::print("\n{:<44} {:>10} {:>10} {:>7} {:>8} {:>11} {:>9}  {}\n", "work", "baseline", "sluice",
+             "ratio", "limit", "fdw 10000", "fdw 100", "");
   for (const auto& m : measurements) {
-    auto number = [](double value) { return value > 0 ? fmt::format("{:.3f}", value) : std::string("-"); };
+    auto number = [](double value) {
+      return value > 0 ? fmt::format("{:.3f}", value) : std::string("-");
+    };
     fmt::print("{:<44} {:>10} {:>10} {:>7.2f} {:>1}{:>7.2f} {:>11} {:>9}  {}\n", m.job,
                number(m.baseline), number(m.sluice), m.ratio(), m.at_least ? ">" : "<", m.limit,
                number(m.fdw_10000), number(m.fdw_100), m.reached() ? "reached" : "MISSED");
@@ -34,9 +35,15 @@ void PrintTable(const std::vector<Measurement>& measurements) {
 void WriteJson(const std::vector<Measurement>& measurements, const std::string& path) {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& m : measurements)
-    all.push_back({{"job", m.job}, {"unit", m.unit}, {"baseline", m.baseline}, {"sluice", m.sluice},
-                   {"ratio", m.ratio()}, {"limit", m.limit}, {"at_least", m.at_least},
-                   {"postgres_fdw_fetch_10000", m.fdw_10000}, {"postgres_fdw_fetch_100", m.fdw_100},
+    all.push_back({{"job", m.job},
+                   {"unit", m.unit},
+                   {"baseline", m.baseline},
+                   {"sluice", m.sluice},
+                   {"ratio", m.ratio()},
+                   {"limit", m.limit},
+                   {"at_least", m.at_least},
+                   {"postgres_fdw_fetch_10000", m.fdw_10000},
+                   {"postgres_fdw_fetch_100", m.fdw_100},
                    {"reached", m.reached()}});
   std::ofstream(path) << all.dump(2) << "\n";
 }
@@ -48,23 +55,29 @@ void WriteSvg(const std::vector<Measurement>& measurements, const std::string& p
     if (!m.at_least) widest = std::max(widest, std::min(m.ratio(), 8.0));
   std::ofstream svg(path);
   int height = kTop + kRow * static_cast<int>(measurements.size()) + 30;
-  svg << fmt::format("<svg xmlns='http://www.w3.org/2000/svg' width='{}' height='{}' "
-                     "font-family='sans-serif' font-size='12'>\n<rect width='100%' height='100%' fill='white'/>\n"
-                     "<text x='10' y='22' font-size='15'>Sluice against its baseline (1.0); the mark is the "
-                     "limit</text>\n", kLeft + kWidth + 110, height);
+  svg << fmt::format(
+      "<svg xmlns='http://www.w3.org/2000/svg' width='{}' height='{}' "
+      "font-family='sans-serif' font-size='12'>\n<rect width='100%' height='100%' fill='white'/>\n"
+      "<text x='10' y='22' font-size='15'>Sluice against its baseline (1.0); the mark is the "
+      "limit</text>\n",
+      kLeft + kWidth + 110, height);
   auto x = [&](double ratio) { return kLeft + kWidth * std::min(ratio, widest) / widest; };
   int y = kTop;
   for (const auto& m : measurements) {
-    svg << fmt::format("<text x='{}' y='{}' text-anchor='end'>{}</text>\n", kLeft - 8, y + 18, m.job);
+    svg << fmt::format("<text x='{}' y='{}' text-anchor='end'>{}</text>\n", kLeft - 8, y + 18,
+                       m.job);
     svg << fmt::format("<rect x='{}' y='{}' width='{:.1f}' height='18' fill='{}'/>\n", kLeft, y + 5,
                        x(m.ratio()) - kLeft, m.reached() ? "#4c9f70" : "#c8553d");
-    svg << fmt::format("<line x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}' stroke='black' stroke-width='2'/>\n",
-                       x(m.limit), y + 1, y + 27);
-    svg << fmt::format("<text x='{:.1f}' y='{}'>{:.2f}</text>\n", x(m.ratio()) + 6, y + 18, m.ratio());
+    svg << fmt::format(
+        "<line x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}' stroke='black' stroke-width='2'/>\n",
+        x(m.limit), y + 1, y + 27);
+    svg << fmt::format("<text x='{:.1f}' y='{}'>{:.2f}</text>\n", x(m.ratio()) + 6, y + 18,
+                       m.ratio());
     y += kRow;
   }
-  svg << fmt::format("<line x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}' stroke='#888' stroke-dasharray='4'/>\n",
-                     x(1.0), kTop, y);
+  svg << fmt::format(
+      "<line x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}' stroke='#888' stroke-dasharray='4'/>\n",
+      x(1.0), kTop, y);
   svg << "</svg>\n";
 }
 

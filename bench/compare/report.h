@@ -8,12 +8,12 @@ namespace sluice::bench {
 
 struct Measurement {
   std::string job;
-  std::string unit;        // of the two numbers: "s", "ms", "rows/s", "MiB"
-  double baseline = 0;     // raw drain, or what the job names
+  std::string unit;     // of the two numbers: "s", "ms", "rows/s", "MiB"
+  double baseline = 0;  // raw drain, or what the job names
   double sluice = 0;
-  double limit = 0;        // the ratio sluice / baseline must not pass (or must reach, if at_least)
+  double limit = 0;  // the ratio sluice / baseline must not pass (or must reach, if at_least)
   bool at_least = false;
-  double fdw_10000 = 0;    // postgres_fdw, fetch_size 10000; 0 = not measured
+  double fdw_10000 = 0;  // postgres_fdw, fetch_size 10000; 0 = not measured
   double fdw_100 = 0;
   double fdw_factor_min = 0;  // how many times faster than postgres_fdw it must be; 0 = not asked
   double ratio() const { return baseline > 0 ? sluice / baseline : 0; }

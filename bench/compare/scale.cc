@@ -1,11 +1,10 @@
 #include "bench/compare/scale.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <sstream>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "bench/compare/drain.h"
 
@@ -71,9 +70,10 @@ void LoadDatabases(const Cluster& cluster, int shard, long rows) {
     Client(cluster.ShardUrl(shard)).Must("CREATE DATABASE " + name);
     std::ostringstream command;
     command << "psql -q -X -v ON_ERROR_STOP=1 -v s=" << shard << " -v rows=" << rows << " -f "
-            << test::SourceDirectory() << "/tests/workloads/orders.sql '" << cluster.ShardUrl(shard, name)
-            << "' 2>/dev/null";
-    if (std::system(command.str().c_str()) != 0) throw std::runtime_error("loading " + name + " failed");
+            << test::SourceDirectory() << "/tests/workloads/orders.sql '"
+            << cluster.ShardUrl(shard, name) << "' 2>/dev/null";
+    if (std::system(command.str().c_str()) != 0)
+      throw std::runtime_error("loading " + name + " failed");
     Client(cluster.ShardUrl(shard, name)).Must("VACUUM orders");
   }
 }
@@ -82,9 +82,13 @@ void LoadDatabases(const Cluster& cluster, int shard, long rows) {
 
 std::vector<Measurement> MeasureMemory(const Cluster& cluster) {
   std::vector<Measurement> measurements;
-  for (auto [name, sql] : {std::pair{"memory, SELECT * of 1M rows (MiB)", "SELECT * FROM orders WHERE customer % 4 = 0"},
+  for (auto [name, sql] : {std::pair{"memory, SELECT * of 1M rows (MiB)",
+                                     "SELECT * FROM orders WHERE customer % 4 = 0"},
                            {"memory, SELECT * of 4M rows (MiB)", "SELECT * FROM orders"}})
-    measurements.push_back({.job = name, .unit = "MiB", .baseline = 128, .sluice = PeakMemoryMib(cluster, sql),
+    measurements.push_back({.job = name,
+                            .unit = "MiB",
+                            .baseline = 128,
+                            .sluice = PeakMemoryMib(cluster, sql),
                             .limit = 1.0});
   return measurements;
 }
@@ -110,19 +114,25 @@ Measurement MeasureManyStreams(const Cluster& cluster, long rows_per_shard, int 
   if (failed) throw std::runtime_error("loading the 64 databases failed");
 
   Client client(cluster.Url());
-  client.Must("CREATE TABLE wide (id bigint, customer int, region text, amount numeric(12,2), qty int, price float8, "
-              "created timestamptz, note text)");
+  client.Must(
+      "CREATE TABLE wide (id bigint, customer int, region text, amount numeric(12,2), qty int, "
+      "price float8, "
+      "created timestamptz, note text)");
   std::vector<std::string> urls;
   for (int shard = 1; shard <= kShards; shard++)
     for (int i = 0; i < kDatabasesPerShard; i++) {
       urls.push_back(cluster.ShardUrl(shard, fmt::format("wide{}", i)));
       std::string port = urls.back().substr(urls.back().find("port=") + 5);
       std::string server = fmt::format("wide_{}_{}", shard, i);
-      client.Must(fmt::format("CREATE SERVER {} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port "
-                              "'{}', dbname 'wide{}')", server, port.substr(0, port.find(' ')), i));
-      client.Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER {} OPTIONS (user 'postgres')", server));
-      client.Must(fmt::format("CREATE FOREIGN TABLE {0} () INHERITS (wide) SERVER {0} OPTIONS (table_name 'orders')",
+      client.Must(fmt::format(
+          "CREATE SERVER {} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port "
+          "'{}', dbname 'wide{}')",
+          server, port.substr(0, port.find(' ')), i));
+      client.Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER {} OPTIONS (user 'postgres')",
                               server));
+      client.Must(fmt::format(
+          "CREATE FOREIGN TABLE {0} () INHERITS (wide) SERVER {0} OPTIONS (table_name 'orders')",
+          server));
     }
   auto drain = [&](const std::vector<std::string>& targets, const std::string& sql) {
     std::vector<std::unique_ptr<RawConnection>> connections;
@@ -133,11 +143,16 @@ Measurement MeasureManyStreams(const Cluster& cluster, long rows_per_shard, int 
   for (int shard = 1; shard <= kShards; shard++) four.push_back(cluster.ShardUrl(shard));
   std::vector<double> wide, narrow;
   for (int round = 0; round < rounds; round++) {
-    wide.push_back(drain({cluster.Url()}, "SELECT * FROM wide") / drain(urls, "SELECT * FROM orders"));
-    narrow.push_back(drain({cluster.Url()}, "SELECT * FROM orders") / drain(four, "SELECT * FROM orders"));
+    wide.push_back(drain({cluster.Url()}, "SELECT * FROM wide") /
+                   drain(urls, "SELECT * FROM orders"));
+    narrow.push_back(drain({cluster.Url()}, "SELECT * FROM orders") /
+                     drain(four, "SELECT * FROM orders"));
   }
-  return {.job = "64 streams against 4 (ratio of ratios)", .unit = "× raw drain", .baseline = Median(narrow),
-          .sluice = Median(wide), .limit = 1.15};
+  return {.job = "64 streams against 4 (ratio of ratios)",
+          .unit = "× raw drain",
+          .baseline = Median(narrow),
+          .sluice = Median(wide),
+          .limit = 1.15};
 }
 
 }  // namespace sluice::bench
