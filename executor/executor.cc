@@ -18,6 +18,7 @@ struct Executor::Impl {
     state.statement = &statement;
     state.context = &context;
     state.statistics = &statistics;
+    state.gathers = &gathers;
     state.shared_states = arena.NewArray<void*>(static_cast<size_t>(planned.node_count)).data();
     state.exec_params = arena.NewArray<Column>(static_cast<size_t>(planned.exec_param_count));
     for (const InitPlan& init_plan : planned.init_plans) RunInitPlan(init_plan, state);
@@ -40,9 +41,19 @@ struct Executor::Impl {
 
   void CountPassedThrough(const Slice& slice);
 
+  // Workers of a statement that was ended early (LIMIT) tell what they counted when they are
+  // stopped.
+  void StopWorkers() {
+    for (Workers* workers : gathers) {
+      workers->Stop();
+      workers->CollectStatistics();
+    }
+  }
+
   const PlannedStatement& statement;
   ExecutorContext context;
   std::vector<NodeStatistics> statistics;
+  std::vector<Workers*> gathers;
   ExecutionState state{};
   std::unique_ptr<PlanStreams> streams;
   std::unique_ptr<Node> root;
@@ -92,6 +103,7 @@ bool Executor::NextSlice(Slice* slice) {
 }
 
 NodeStatistics Executor::Statistics(int32_t node_id) const {
+  impl_->StopWorkers();
   NodeStatistics statistics = impl_->statistics[static_cast<size_t>(node_id)];
   // A scan below an Append has no node that could be timed; its stream knows.
   if (statistics.total_us != 0) return statistics;

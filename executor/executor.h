@@ -13,10 +13,10 @@
 
 namespace sluice {
 
-// What a plan needs of the world; given by the session (postmaster/), so that the executor knows neither
-// catalog nor settings files.
+// What a plan needs of the world; given by the session (postmaster/), so that the executor knows
+// neither catalog nor settings files.
 struct ExecutorContext {
-  Arena* shared_arena;             // the query's, in shared memory; the plan lies there too
+  Arena* shared_arena;  // the query's, in shared memory; the plan lies there too
   const SessionSettings* settings;
   int64_t work_mem_bytes = 64 << 20;
   uint32_t chunks_per_stream = 8;
@@ -25,12 +25,13 @@ struct ExecutorContext {
   std::string_view query_text;
   int64_t admission_timeout_us = 0;  // for connections and chunks; 0 = no end
   int64_t silence_timeout_us = 0;    // of a stream that is not held back; 0 = no end
-  bool instrument = false;          // EXPLAIN ANALYZE: time every node
+  bool instrument = false;           // EXPLAIN ANALYZE: time every node
   // Bound parameters, one one-row column each.
   std::span<const Column> params;
   // How to reach a server, with the session's role and settings; results live in shared_arena.
   std::function<const ConnectionSpec*(Oid server)> connect;
-  // Rows of a virtual table: calls `row` with text values (nullopt = NULL), one a column of the table.
+  // Rows of a virtual table: calls `row` with text values (nullopt = NULL), one a column of the
+  // table.
   std::function<void(std::string_view name,
                      const std::function<void(std::span<const std::optional<std::string>>)>& row)>
       scan_virtual;
@@ -46,25 +47,31 @@ struct NodeStatistics {
 class Executor {
  public:
   Executor(const PlannedStatement& statement, const ExecutorContext& context);
-  // Stops what still runs: cancels remote statements, waits for workers and for the io worker's release.
+  // Stops what still runs: cancels remote statements, waits for workers and for the io worker's
+  // release.
   ~Executor();
 
   // The next batch, or rows == 0 at the end. Valid until the next call. Throws QueryError.
   void Next(Batch* batch);
 
-  // pass_through plans: the next slice of DataRow (or oversized) messages, or false at the end; the caller
-  // writes the bytes to the client and then calls ReleaseSlice.
+  // pass_through plans: the next slice of DataRow (or oversized) messages, or false at the end; the
+  // caller writes the bytes to the client and then calls ReleaseSlice.
   bool NextSlice(Slice* slice);
 
-  // For EXPLAIN ANALYZE, after the end.
+  // For EXPLAIN ANALYZE, after the end: workers that still run are stopped.
   NodeStatistics Statistics(int32_t node_id) const;
   // Streams of the statement, with the plan node each belongs to; for EXPLAIN's per-shard lines.
-  struct StreamInfo { int32_t node_id; const Stream* stream; };
+  struct StreamInfo {
+    int32_t node_id;
+    const Stream* stream;
+  };
   std::vector<StreamInfo> Streams() const;
   // How many workers took part in a Gather or GatherMerge node.
   int32_t WorkersLaunched(int32_t gather_node_id) const;
   // Slices and rows claimed: [participant][stream index] of an Append node.
-  struct ClaimCount { uint64_t slices, rows; };
+  struct ClaimCount {
+    uint64_t slices, rows;
+  };
   std::vector<std::vector<ClaimCount>> Claims(int32_t append_node_id) const;
 
  private:
@@ -72,8 +79,9 @@ class Executor {
   std::unique_ptr<Impl> impl_;
 };
 
-// The main function of a parallel worker process: waits for assignments, runs them, until terminated.
-// `before_query` is called before each: what a session does to be up to date (user types, collations).
+// The main function of a parallel worker process: waits for assignments, runs them, until
+// terminated. `before_query` is called before each: what a session does to be up to date (user
+// types, collations).
 [[noreturn]] void ParallelWorkerMain(const std::function<void()>& before_query = {});
 
 }  // namespace sluice

@@ -62,6 +62,7 @@ void Workers::MakeFragment(const Plan& gather, bool ordered) {
 }
 
 void Workers::Launch() {
+  if (state_.gathers != nullptr) state_.gathers->push_back(this);
   launched_ = fragment_->launched = LaunchWorkers(query_, wanted_);
   // Those that did not come give no rows.
   for (uint32_t i = launched_ + 1; i <= wanted_; i++)
@@ -113,6 +114,7 @@ void Workers::Stop() {
 
 Workers::~Workers() {
   Stop();
+  if (state_.gathers != nullptr) std::erase(*state_.gathers, this);
   for (size_t i = 1; i < fragment_->queues.size(); i++) DrainQueue(fragment_->queues[i]);
   FreeExtentList(&query_->extents);
 }

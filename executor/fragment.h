@@ -66,8 +66,10 @@ class Workers {
       throw;
     }
   }
-  // After all workers' kEnd: adds up what they counted.
+  // After all workers' kEnd, or Stop: adds up what they counted.
   void CollectStatistics();
+  // Ends their part of the statement: returns when all have let go.
+  void Stop();
 
  private:
   // While it lives, CheckForInterrupts heeds the flag.
@@ -83,7 +85,6 @@ class Workers {
   };
   void MakeFragment(const Plan& gather, bool ordered);
   void WakeWorkers() const;
-  void Stop();
 
   ExecutionState& state_;
   ExecutionState leader_state_;

@@ -1,5 +1,6 @@
-// The shape of every executor node: constructor, Next, Rescan, destructor. A plan is const; what changes
-// while it runs is in the node, process-local, or in NodeShared, shared by a query's participants.
+// The shape of every executor node: constructor, Next, Rescan, destructor. A plan is const; what
+// changes while it runs is in the node, process-local, or in NodeShared, shared by a query's
+// participants.
 #pragma once
 
 #include <memory>
@@ -12,18 +13,22 @@
 
 namespace sluice {
 
+class Workers;  // executor/fragment.h
+
 // What the nodes of one process running one statement share.
 struct ExecutionState {
   const PlannedStatement* statement;
-  const ExecutorContext* context;   // in workers: a copy without the callbacks
+  const ExecutorContext* context;     // in workers: a copy without the callbacks
   ParallelQuery* parallel = nullptr;  // inside a Gather
   uint32_t participant = 0;           // 0 = leader
   uint32_t participants_max = 1;
-  // Shared state by node id, null where a node has none: of scans and appends (executor/plan_streams.h)
-  // and of parallel-aware nodes, made by the leader before workers start (PrepareShared below).
+  // Shared state by node id, null where a node has none: of scans and appends
+  // (executor/plan_streams.h) and of parallel-aware nodes, made by the leader before workers start
+  // (PrepareShared below).
   void** shared_states = nullptr;
-  std::span<Column> exec_params;      // results of init plans, by param number; evaluated before use
+  std::span<Column> exec_params;  // results of init plans, by param number; evaluated before use
   std::vector<NodeStatistics>* statistics;
+  std::vector<Workers*>* gathers = nullptr;  // the leader's, so that their workers can be stopped
 };
 
 class Node {
@@ -33,8 +38,8 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // The next batch; rows == 0 means the end. The batch's columns are valid until the next call of Next
-  // or Rescan on this node. (Counts and times around NextBatch.)
+  // The next batch; rows == 0 means the end. The batch's columns are valid until the next call of
+  // Next or Rescan on this node. (Counts and times around NextBatch.)
   void Next(Batch* batch);
   // Start over. Nodes over streams buffer what they need for it, or are wrapped in a Materialize.
   virtual void Rescan() = 0;
@@ -52,8 +57,8 @@ class Node {
 
 std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state);
 
-// Leader, before launching workers: makes the shared state of `plan`'s parallel-aware nodes in the query's
-// arena. One function a node kind that has such state, called by executor/gather.cc.
+// Leader, before launching workers: makes the shared state of `plan`'s parallel-aware nodes in the
+// query's arena. One function a node kind that has such state, called by executor/gather.cc.
 void PrepareShared(const Plan& plan, ExecutionState& state);
 
 }  // namespace sluice

@@ -16,15 +16,16 @@ struct ParallelQuery {
   // const for workers
   ProcNumber leader;
   uint64_t query_id;
-  const void* fragment;        // executor's: the plan below the Gather
-  const void* query_context;   // executor's: settings, parameters, stream groups
-  void* node_states;           // executor's: shared state of parallel-aware nodes, by plan node id
-  ReadyQueue* results;         // batches for the leader; one "stream" a worker
-  char query_text[256];        // for pg_stat_activity
+  const void* fragment;       // executor's: the plan below the Gather
+  const void* query_context;  // executor's: settings, parameters, stream groups
+  void* node_states;          // executor's: shared state of parallel-aware nodes, by plan node id
+  ReadyQueue* results;        // batches for the leader; one "stream" a worker
+  char query_text[256];       // for pg_stat_activity
 
   // W1: next participant number (workers start at 1; the leader is 0).
   std::atomic<uint32_t> participants;
-  // W2: workers that have not let go; the decrement (release) is a worker's last touch; leader waits for 0.
+  // W2: workers that have not let go; the decrement (release) is a worker's last touch; leader
+  // waits for 0.
   std::atomic<uint32_t> running;
   // W3: set once: workers stop as soon as they look (early stop, error, cancel).
   std::atomic<uint32_t> stop;

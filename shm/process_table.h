@@ -13,12 +13,12 @@
 namespace sluice {
 
 // X(enumerator, backend_type)
-#define SLUICE_PROCESS_KINDS(X)          \
-  X(kUnused, "")                         \
-  X(kPostmaster, "postmaster")           \
-  X(kIoWorker, "io worker")              \
-  X(kParallelWorker, "parallel worker")  \
-  X(kClientBackend, "client backend")    \
+#define SLUICE_PROCESS_KINDS(X)         \
+  X(kUnused, "")                        \
+  X(kPostmaster, "postmaster")          \
+  X(kIoWorker, "io worker")             \
+  X(kParallelWorker, "parallel worker") \
+  X(kClientBackend, "client backend")   \
   X(kViewWorker, "view worker")
 
 enum class ProcessKind : uint32_t {
@@ -29,7 +29,11 @@ enum class ProcessKind : uint32_t {
 const char* NameOf(ProcessKind kind);
 
 enum class ActivityState : uint32_t {
-  kNone, kIdle, kActive, kIdleInTransaction, kIdleInFailedTransaction
+  kNone,
+  kIdle,
+  kActive,
+  kIdleInTransaction,
+  kIdleInFailedTransaction
 };
 
 using ProcNumber = uint32_t;
@@ -43,8 +47,8 @@ struct alignas(64) ProcSlot {
   // P1: kind and pid are stored by the postmaster (at fork, at reap) and read by anyone.
   std::atomic<ProcessKind> kind;
   std::atomic<int32_t> pid;
-  // P2: requests to this process: stored by any process, followed by SetLatch; consumed by the owner in
-  // CheckForInterrupts().
+  // P2: requests to this process: stored by any process, followed by SetLatch; consumed by the
+  // owner in CheckForInterrupts().
   std::atomic<uint32_t> cancel_requested;     // 57014; `statement` it is for is the running one
   std::atomic<uint32_t> terminate_requested;  // 57P01
   std::atomic<uint32_t> reload_requested;     // SIGHUP
@@ -61,7 +65,7 @@ struct alignas(64) ProcSlot {
   int64_t backend_start;  // µs since 2000-01-01 UTC, as all times here; 0 = none
   int64_t xact_start, query_start, state_change;
   uint64_t query_id;
-  ProcNumber leader;  // of a parallel worker at work
+  ProcNumber leader;    // of a parallel worker at work
   int32_t client_port;  // -1: unix socket
   char client_addr[46];
   char user[64], database[64], application_name[64];
@@ -70,7 +74,8 @@ struct alignas(64) ProcSlot {
 
 struct ProcessTable {
   uint32_t count;
-  ProcSlot* slots;  // [0] postmaster, [1] io worker, then parallel workers, then backends, view worker
+  // [0] postmaster, [1] io worker, then parallel workers, then backends, view worker.
+  ProcSlot* slots;
   uint32_t first_parallel_worker, parallel_workers;
   uint32_t first_backend, backends;
 };
@@ -83,8 +88,8 @@ inline constexpr ProcNumber kIoWorkerProc = 1;
 extern constinit thread_local ProcSlot* my_proc;
 extern constinit thread_local ProcNumber my_proc_number;
 void AttachProcess(ProcNumber number);
-// Postmaster, before it forks the child for a slot: clears what the last process there left behind. (The
-// child must not clear requests itself: one may have been made since the fork.)
+// Postmaster, before it forks the child for a slot: clears what the last process there left behind.
+// (The child must not clear requests itself: one may have been made since the fork.)
 void PrepareSlot(ProcSlot* slot, ProcessKind kind);
 
 // Copies of a slot's activity that belong together.
@@ -105,18 +110,19 @@ bool ReadActivity(const ProcSlot& slot, ActivityRow* row);  // false: unused
 void BeginActivityWrite();
 void EndActivityWrite();
 
-// Throws 57014 / 57P01 in a process that serves a query when it was asked to stop, a statement timeout
-// has passed (57014 with its own message), or the client is gone. Cheap: two relaxed loads. Called in
-// every loop that may be long, and after every wake-up.
+// Throws 57014 / 57P01 in a process that serves a query when it was asked to stop, a statement
+// timeout has passed (57014 with its own message), or the client is gone. Cheap: two relaxed loads.
+// Called in every loop that may be long, and after every wake-up.
 void CheckForInterrupts();
-// Sleeps until this process's latch is set, the running statement times out or the client goes away;
-// then CheckForInterrupts. The wait of every loop that serves a query (see latch.h for the loop).
+// Sleeps until this process's latch is set, the running statement times out or the client goes
+// away; then CheckForInterrupts. The wait of every loop that serves a query (see latch.h for the
+// loop).
 void WaitInterruptibly(WaitEvent event);
-// A parallel worker's: if it points at a value that is not 0, CheckForInterrupts throws 57014; the worker
-// knows that its leader wants no more.
+// A parallel worker's: if it points at a value that is not 0, CheckForInterrupts throws 57014; the
+// worker knows that its leader wants no more.
 extern constinit thread_local const std::atomic<uint32_t>* interrupt_stop_flag;
-// While it lives, WaitInterruptibly calls `fn` before it sleeps. If that returns true, something has
-// changed, and it does not sleep. Null: nothing is called.
+// While it lives, WaitInterruptibly calls `fn` before it sleeps. If that returns true, something
+// has changed, and it does not sleep. Null: nothing is called.
 class BeforeWait {
  public:
   using Fn = bool (*)(void* self);

@@ -1,6 +1,7 @@
 // Memory of one query, visible to every process at the same address: taken from the sparse part of
-// the mapping in extents, and hole-punched when given back. A backend owns the arena and frees it when no
-// worker and no io worker uses it any more; workers add to it through a SharedBlocks of their own.
+// the mapping in extents, and hole-punched when given back. A backend owns the arena and frees it
+// when no worker and no io worker uses it any more; workers add to it through a SharedBlocks of
+// their own.
 #pragma once
 
 #include <atomic>
@@ -17,13 +18,13 @@ inline constexpr size_t kExtentBytes = 256 * 1024;
 struct ExtentMap {
   char* base;
   uint32_t extent_count;
-  // E1: 0 free, 1 held: taken by exchange (acquire), given back by store (release). Guards the fields
-  // below but `used_bytes`.
+  // E1: 0 free, 1 held: taken by exchange (acquire), given back by store (release). Guards the
+  // fields below but `used_bytes`.
   std::atomic<uint32_t> lock;
   uint32_t next_search;  // where the last search ended
   uint64_t* used;        // bit an extent
-  // Free extents that still have their memory: a few are kept, so that small queries one after the other
-  // do not pay for allocating and punching.
+  // Free extents that still have their memory: a few are kept, so that small queries one after the
+  // other do not pay for allocating and punching.
   uint64_t* warm;
   uint32_t warm_count;
   // E2: statistics only (relaxed).
@@ -45,7 +46,10 @@ class SharedBlocks : public BlockSource {
 // A list of extents that workers allocate and the query's owner frees: hash tables, batches.
 // X1: pushed by compare-and-swap (release); walked by the owner after all participants are done.
 struct SharedExtentList {
-  struct Node { Node* next; size_t size_bytes; };
+  struct Node {
+    Node* next;
+    size_t size_bytes;
+  };
   std::atomic<Node*> head;
   std::atomic<uint64_t> bytes;
 };

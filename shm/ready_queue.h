@@ -1,6 +1,7 @@
-// The ready queue of a Parallel Append: a bounded multi-producer multi-consumer ring of slices (D. Vyukov's
-// bounded MPMC queue: each cell carries a sequence number that says whose turn it is). It is made with
-// room for every slice that the quotas of its streams allow, so Push never waits and never fails.
+// The ready queue of a Parallel Append: a bounded multi-producer multi-consumer ring of slices (D.
+// Vyukov's bounded MPMC queue: each cell carries a sequence number that says whose turn it is). It
+// is made with room for every slice that the quotas of its streams allow, so Push never waits and
+// never fails.
 #pragma once
 
 #include <atomic>
@@ -13,10 +14,10 @@
 namespace sluice {
 
 enum class SliceKind : uint8_t {
-  kDataRows,   // Postgres DataRow messages, whole, header included ('D', length, …)
-  kCopyData,   // CopyData messages, whole
-  kLines,      // bytes of the line framing, whole lines
-  kBatch,      // a columnar batch (executor/batch_chunk.h)
+  kDataRows,     // Postgres DataRow messages, whole, header included ('D', length, …)
+  kCopyData,     // CopyData messages, whole
+  kLines,        // bytes of the line framing, whole lines
+  kBatch,        // a columnar batch (executor/batch_chunk.h)
   kDescription,  // ParameterDescription and RowDescription (or NoData) messages, whole
   kOversized,  // one row larger than a chunk: `data` is a whole message in a range of its own from
                // AllocateExtents(size_bytes), freed by ReleaseSlice. It may carry a reference to an
@@ -26,14 +27,15 @@ enum class SliceKind : uint8_t {
 
 struct Slice {
   SliceKind kind;
-  uint16_t stream;   // index into StreamGroup::streams
-  ChunkId chunk;     // kNoChunk for kEnd and a kOversized that holds none
+  uint16_t stream;  // index into StreamGroup::streams
+  ChunkId chunk;    // kNoChunk for kEnd and a kOversized that holds none
   const char* data;
   uint64_t size_bytes;
-  uint32_t rows;     // exact number of rows in it
+  uint32_t rows;  // exact number of rows in it
 };
 
-// Slices that one chunk may be cut into at most; a producer that reaches it waits for the chunk to fill.
+// Slices that one chunk may be cut into at most; a producer that reaches it waits for the chunk to
+// fill.
 inline constexpr uint32_t kSlicesPerChunkMax = 8;
 inline constexpr uint32_t kParticipantsMax = 64;
 
@@ -46,8 +48,8 @@ struct ReadyQueue {
   Cell* cells;
   alignas(64) std::atomic<uint64_t> push_at;
   alignas(64) std::atomic<uint64_t> pop_at;
-  // Q2: streams that have not pushed their kEnd; the decrement (release) comes after that push, so a
-  // consumer that loads 0 (acquire) and then finds the ring empty is done.
+  // Q2: streams that have not pushed their kEnd; the decrement (release) comes after that push, so
+  // a consumer that loads 0 (acquire) and then finds the ring empty is done.
   alignas(64) std::atomic<uint32_t> open_streams;
   // Q3: bit i: participant i sleeps or is about to. Set (seq_cst) by the consumer before it looks
   // again; taken (one bit a push, all bits at the end) by producers after their push (seq_cst).
@@ -58,9 +60,11 @@ struct ReadyQueue {
   std::atomic<ProcNumber> participants[kParticipantsMax];
 };
 
-// Slices that a stream with this quota can have in a queue at once: those of its chunks, a description
-// and its kEnd.
-constexpr uint32_t SlicesMax(uint32_t chunk_quota) { return chunk_quota * kSlicesPerChunkMax + 2; }
+// Slices that a stream with this quota can have in a queue at once: those of its chunks, a
+// description and its kEnd.
+constexpr uint32_t SlicesMax(uint32_t chunk_quota) {
+  return chunk_quota * kSlicesPerChunkMax + 2;
+}
 
 // Room for `slices_max` (rounded up to a power of two) in `arena` (shared memory).
 ReadyQueue* MakeReadyQueue(Arena* arena, uint32_t slices_max, uint32_t streams);
@@ -86,8 +90,8 @@ enum class Claim { kSlice, kEmpty, kDone };
 class ChunkConsumer {
  public:
   ChunkConsumer(ReadyQueue* queue, uint32_t participant);
-  // Takes the next ready slice, from whichever stream. kDone: all streams ended and all was taken, or
-  // the queue is abandoned. Never sleeps.
+  // Takes the next ready slice, from whichever stream. kDone: all streams ended and all was taken,
+  // or the queue is abandoned. Never sleeps.
   Claim TryClaim(Slice* slice);
   // Announces that this participant is about to sleep; TryClaim again after it, then WaitLatch.
   void PrepareToWait();
@@ -103,7 +107,8 @@ class ChunkConsumer {
   uint32_t participant_;
 };
 
-// Consumers stop claiming; those who sleep are woken. What is in the queue stays there (DrainQueue).
+// Consumers stop claiming; those who sleep are woken. What is in the queue stays there
+// (DrainQueue).
 void AbandonQueue(ReadyQueue* queue);
 // Takes and releases everything in it, abandoned or not.
 void DrainQueue(ReadyQueue* queue);

@@ -46,20 +46,23 @@ struct SharedMemory {
   // M2: counters from 1; relaxed: only that they differ matters.
   std::atomic<uint64_t> next_query_id;
   std::atomic<uint64_t> next_pin;
-  std::atomic<uint32_t> io_uses_epoll;  // set by the io worker: shown in `sluice status`
+  std::atomic<uint32_t> io_uses_epoll;       // set by the io worker: shown in `sluice status`
   std::atomic<uint32_t> shards_connections;  // statistics: open connections of the io worker
 };
 
-static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<void*>::is_always_lock_free);
+static_assert(std::atomic<uint64_t>::is_always_lock_free &&
+              std::atomic<void*>::is_always_lock_free);
 static_assert(sizeof(ChunkHeader) == 64 && alignof(ProcSlot) == 64);
 
 extern SharedMemory* shared_memory;  // process-local pointer, the same value in every child
 
-// Makes a new memfd and maps it; sets shared_memory. The previous one, if any, is unmapped (crash restart).
+// Makes a new memfd and maps it; sets shared_memory. The previous one, if any, is unmapped (crash
+// restart).
 Status CreateSharedMemory(const SharedMemoryConfig& config);
 void DestroySharedMemory();
 
-// The sparse part's memory, for shm/query_arena.cc: takes it (false: there is none left), gives it back.
+// The sparse part's memory, for shm/query_arena.cc: takes it (false: there is none left), gives it
+// back.
 bool BackSharedMemory(char* data, size_t size_bytes);
 void PunchSharedMemory(char* data, size_t size_bytes);
 

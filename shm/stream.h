@@ -1,15 +1,16 @@
 // What a backend asks of the io worker: streams, opened as a group, admitted all at once.
 //
-// A backend builds a StreamGroup in its query arena, submits it (SubmitRequest), and consumes the slices
-// that arrive in the queues. Only the io worker touches sockets. Each stream ends in exactly one kEnd
-// slice, after which `state`, `error` and `command_tag` are final.
+// A backend builds a StreamGroup in its query arena, submits it (SubmitRequest), and consumes the
+// slices that arrive in the queues. Only the io worker touches sockets. Each stream ends in exactly
+// one kEnd slice, after which `state`, `error` and `command_tag` are final.
 //
 //   backend ──SubmitRequest(kOpen, group)──► io worker ──slices──► ReadyQueue ──► any participant
-//   backend ──SubmitRequest(kClose, group)─► io worker: cancels what still runs, lets go of every chunk
-//             and pointer of the group, then stores kClosed and sets the backend's latch.
-// Once all streams have ended the io worker may store kClosed unasked; it ignores a kClose for a group that it
-// does not know (any more).
-// The arena may be freed only when `group->state` is kClosed (release by the io worker, acquire here).
+//   backend ──SubmitRequest(kClose, group)─► io worker: cancels what still runs, lets go of every
+//             chunk and pointer of the group, then stores kClosed and sets the backend's latch.
+//
+// Once all streams have ended the io worker may store kClosed unasked; it ignores a kClose for a
+// group that it does not know (any more). The arena may be freed only when `group->state` is
+// kClosed (release by the io worker, acquire here).
 #pragma once
 
 #include <atomic>
@@ -23,8 +24,8 @@
 
 namespace sluice {
 
-// Where and as whom to connect. Connections are pooled by `pool_key` (server, role, database, options);
-// two specs with equal keys may share connections.
+// Where and as whom to connect. Connections are pooled by `pool_key` (server, role, database,
+// options); two specs with equal keys may share connections.
 struct ConnectionSpec {
   std::string_view pool_key;
   std::string_view server_name;  // for messages
@@ -38,17 +39,20 @@ struct ConnectionSpec {
 };
 
 enum class StreamKind : uint8_t {
-  kQuery,    // extended protocol: one statement, DataRows (or none) come back
-  kSimple,   // simple protocol, several statements allowed, rows are discarded: transaction control, DDL
-  kCopyOut,  // COPY … TO STDOUT: CopyData come back
-  kCopyIn,   // COPY … FROM STDIN: rows are taken from `input`
-  kDescribe, // Parse + Describe: one kDescription slice with the shard's messages ('t', then 'T' or 'n')
-  kLines,    // a plain socket (`host`/`port` or `path` in the spec's pairs) that sends lines until it closes
-  kReplay,   // tests and benchmarks: slices from a prepared buffer, see fdw/replay.h
+  kQuery,   // extended protocol: one statement, DataRows (or none) come back
+  kSimple,  // simple protocol, several statements allowed, rows are discarded: transaction control,
+            // DDL
+  kCopyOut,   // COPY … TO STDOUT: CopyData come back
+  kCopyIn,    // COPY … FROM STDIN: rows are taken from `input`
+  kDescribe,  // Parse + Describe: one kDescription slice with the shard's messages ('t', then 'T'
+              // or 'n')
+  kLines,  // a plain socket (`host`/`port` or `path` in the spec's pairs) that sends lines until it
+           // closes
+  kReplay,  // tests and benchmarks: slices from a prepared buffer, see fdw/replay.h
 };
 
 struct StreamParam {
-  uint32_t type;         // pg_type oid to declare at Parse; 0 = let the shard infer it
+  uint32_t type;  // pg_type oid to declare at Parse; 0 = let the shard infer it
   bool is_null;
   bool binary;
   std::string_view value;
@@ -67,29 +71,30 @@ struct Stream {
   std::string_view sql;
   std::span<const StreamParam> params;
   std::span<const int16_t> result_formats;  // as in Bind: none = text, one for all, or one a column
-  uint32_t row_limit;      // Execute's limit; 0 = none. With a limit: portal is kept only if pinned
-  bool prepare;            // worth a named statement on the connection (bounded cache there)
-  uint32_t chunk_quota;    // ≥ 2; reserved at admission
-  ReadyQueue* output;      // one for all streams of an Append, or one each for an ordered merge
-  ReadyQueue* input;       // kCopyIn: rows of CopyData payload; its kEnd ends the COPY
-  // Who fills chunks on this stream's quota, to be woken when one of them returns: the io worker, or
-  // for a kCopyIn's input and for streams inside the server (local children, workers' results) a backend
-  // or worker.
+  uint32_t row_limit;    // Execute's limit; 0 = none. With a limit: portal is kept only if pinned
+  bool prepare;          // worth a named statement on the connection (bounded cache there)
+  uint32_t chunk_quota;  // ≥ 2; reserved at admission
+  ReadyQueue* output;    // one for all streams of an Append, or one each for an ordered merge
+  ReadyQueue* input;     // kCopyIn: rows of CopyData payload; its kEnd ends the COPY
+  // Who fills chunks on this stream's quota, to be woken when one of them returns: the io worker,
+  // or for a kCopyIn's input and for streams inside the server (local children, workers' results) a
+  // backend or worker.
   ProcNumber producer = kIoWorkerProc;
-  uint64_t pin;            // 0, or the session's pin: use (and keep) that pin's connection to this pool
-  int64_t silence_timeout_us;  // error if the shard sends nothing for so long while unthrottled; 0 never
+  uint64_t pin;  // 0, or the session's pin: use (and keep) that pin's connection to this pool
+  int64_t silence_timeout_us;  // error if the shard sends nothing for so long while unthrottled; 0
+                               // never
 
-  // --- written by the io worker, S1: `state` is stored (release) after all the fields below it that
+  // --- written by the io worker, S1: `state` is stored (release) after the fields below it that
   //     describe the end, and before the kEnd slice is pushed ---
   std::atomic<StreamState> state;
-  ErrorRecord error;         // kFailed
-  char command_tag[64];      // kEnded: CommandComplete's
-  uint32_t column_count;     // from RowDescription, if one came
-  uint32_t column_types[0x40];   // first 64 columns' type oids, as the shard has them
+  ErrorRecord error;            // kFailed
+  char command_tag[64];         // kEnded: CommandComplete's
+  uint32_t column_count;        // from RowDescription, if one came
+  uint32_t column_types[0x40];  // first 64 columns' type oids, as the shard has them
 
-  // S2: chunks of the quota in use: incremented by the producer at Acquire, decremented by whoever drops
-  // the last reference (acq_rel). That one wakes the io worker if `held_back` is set (seq_cst on both:
-  // either the io worker sees the chunk or the consumer sees the flag).
+  // S2: chunks of the quota in use: incremented by the producer at Acquire, decremented by whoever
+  // drops the last reference (acq_rel). That one wakes the io worker if `held_back` is set (seq_cst
+  // on both: either the io worker sees the chunk or the consumer sees the flag).
   std::atomic<uint32_t> chunks_in_use;
   std::atomic<uint32_t> held_back;
 
@@ -103,33 +108,35 @@ enum class GroupState : uint32_t {
   kNew,        // backend → kSubmitted with the request
   kSubmitted,  // io worker: waits for chunks and connections
   kAdmitted,
-  kClosed,     // the io worker holds nothing of it any more
+  kClosed,  // the io worker holds nothing of it any more
 };
 
 struct StreamGroup {
-  ProcNumber backend;        // whose latch is set at admission, at kClosed
+  ProcNumber backend;  // whose latch is set at admission, at kClosed
   std::span<Stream> streams;
   // Streams that share a server read under one snapshot: the first exports, the others import.
   bool shared_snapshot;
-  // Each stream's transaction is to be REPEATABLE READ READ ONLY, its snapshot taken by SELECT 1 first.
+  // Each stream's transaction is to be REPEATABLE READ READ ONLY, its snapshot taken by SELECT 1
+  // first.
   bool snapshot_first;
   int64_t admission_timeout_us;  // 53300 on every stream when it passes; 0 = none
-  uint32_t extra_chunks;         // reserved beyond the streams' quotas: local producers, see executor
-  // G3: what TryReserveGroup promised; stored by the io worker before kAdmitted. It is given back by the
-  // backend in CloseStreams, after the last slice was released: chunks may be in use until then.
+  uint32_t extra_chunks;  // reserved beyond the streams' quotas: local producers, see executor
+  // G3: what TryReserveGroup promised; stored by the io worker before kAdmitted. It is given back
+  // by the backend in CloseStreams, after the last slice was released: chunks may be in use until
+  // then.
   uint32_t reserved_chunks;
-  std::atomic<GroupState> state;      // G1
-  std::atomic<uint32_t> close_wanted; // G2: set by the backend with kClose
+  std::atomic<GroupState> state;       // G1
+  std::atomic<uint32_t> close_wanted;  // G2: set by the backend with kClose
 };
 
 // --- requests: a bounded multi-producer ring in shared memory, drained by the io worker ---
 
 enum class RequestKind : uint32_t {
-  kOpen,    // group
-  kClose,   // group
-  kUnpin,   // pin: its connections go back to their pools (after a rollback and a reset)
+  kOpen,       // group
+  kClose,      // group
+  kUnpin,      // pin: its connections go back to their pools (after a rollback and a reset)
   kCancelPin,  // cancel what runs on the pin's connections
-  kForget,  // pool_key_hash: drop idle connections of a changed or dropped server
+  kForget,     // pool_key_hash: drop idle connections of a changed or dropped server
 };
 
 struct Request {
@@ -139,17 +146,17 @@ struct Request {
   uint64_t pool_key_hash;
 };
 
-// Io worker, at admission: promises the chunks of all the group's quotas and its extra_chunks, or nothing.
-// Not to be unreserved by the io worker (see G3).
+// Io worker, at admission: promises the chunks of all the group's quotas and its extra_chunks, or
+// nothing. Not to be unreserved by the io worker (see G3).
 bool TryReserveGroup(StreamGroup* group);
 
 // Wakes the io worker. Waits (briefly) if the ring is full.
 void SubmitRequest(const Request& request);
 bool TakeRequest(Request* request);  // io worker only
 
-// Backend helpers. Open: submits and returns at once. Close: cancels, waits for kClosed, releases the
-// slices that nobody claimed and gives back the reservation. No other participant may still use the group's
-// queues then. Close of a group that was never opened does nothing.
+// Backend helpers. Open: submits and returns at once. Close: cancels, waits for kClosed, releases
+// the slices that nobody claimed and gives back the reservation. No other participant may still use
+// the group's queues then. Close of a group that was never opened does nothing.
 void OpenStreams(StreamGroup* group);
 void CloseStreams(StreamGroup* group);
 

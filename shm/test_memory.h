@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
 #include <thread>
+#include <unistd.h>
 
 #include "shm/shared_memory.h"
 
