@@ -1,5 +1,6 @@
-// Fuzzes what reads bytes from outside in types/: text input, binary input, JSON, patterns, aggregate states.
-// The first byte says which, the second the type. What is accepted must survive a round trip.
+// Fuzzes what reads bytes from outside in types/: text input, binary input, JSON, patterns,
+// aggregate states. The first byte says which, the second the type. What is accepted must survive a
+// round trip.
 #include <cstdint>
 
 #include "common/assert.h"
@@ -14,10 +15,12 @@ namespace sluice {
 namespace {
 
 constexpr Oid kTypes[] = {
-    kBoolOid, kInt2Oid, kInt4Oid, kInt8Oid, kOidOid, kFloat4Oid, kFloat8Oid, kNumericOid, kTextOid, kBpcharOid,
-    kNameOid, kCharOid, kByteaOid, kDateOid, kTimeOid, kTimestampOid, kTimestamptzOid, kIntervalOid, kUuidOid,
-    kJsonOid, kJsonbOid, kInt4ArrayOid, kTextArrayOid, kNumericArrayOid, kTimestamptzArrayOid, kIntervalArrayOid,
-    kJsonbArrayOid, kByteaArrayOid,
+    kBoolOid,          kInt2Oid,        kInt4Oid,       kInt8Oid,         kOidOid,
+    kFloat4Oid,        kFloat8Oid,      kNumericOid,    kTextOid,         kBpcharOid,
+    kNameOid,          kCharOid,        kByteaOid,      kDateOid,         kTimeOid,
+    kTimestampOid,     kTimestamptzOid, kIntervalOid,   kUuidOid,         kJsonOid,
+    kJsonbOid,         kInt4ArrayOid,   kTextArrayOid,  kNumericArrayOid, kTimestamptzArrayOid,
+    kIntervalArrayOid, kJsonbArrayOid,  kByteaArrayOid,
 };
 
 const SessionSettings& Settings() {

@@ -44,9 +44,13 @@ void AppendQuoted(std::string_view text, std::string* out) {
 // {…} text → elements in storage order and the shape.
 class ArrayParser {
  public:
-  ArrayParser(Oid element_type, int32_t typmod, std::string_view text, const SessionSettings& settings,
-              Arena* arena)
-      : element_type_(element_type), typmod_(typmod), whole_(text), rest_(text), settings_(settings),
+  ArrayParser(Oid element_type, int32_t typmod, std::string_view text,
+              const SessionSettings& settings, Arena* arena)
+      : element_type_(element_type),
+        typmod_(typmod),
+        whole_(text),
+        rest_(text),
+        settings_(settings),
         arena_(arena) {}
 
   std::string Parse() {
@@ -67,8 +71,9 @@ class ArrayParser {
 
  private:
   [[noreturn]] void Malformed(std::string detail) {
-    throw QueryError(MakeError(sqlstate::kInvalidTextRepresentation, "malformed array literal: \"{}\"", whole_)
-                         .Detail(std::move(detail)));
+    throw QueryError(
+        MakeError(sqlstate::kInvalidTextRepresentation, "malformed array literal: \"{}\"", whole_)
+            .Detail(std::move(detail)));
   }
   [[noreturn]] void Unexpected() {
     if (rest_.empty()) Malformed("Unexpected end of input.");
@@ -84,14 +89,16 @@ class ArrayParser {
     if (error == std::errc::result_out_of_range) {
       Throw(sqlstate::kNumericValueOutOfRange, "array bound is out of integer range");
     }
-    if (error != std::errc()) Malformed("\"[\" must introduce explicitly-specified array dimensions.");
+    if (error != std::errc())
+      Malformed("\"[\" must introduce explicitly-specified array dimensions.");
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return value;
   }
   void ReadBounds() {
     while (!rest_.empty() && rest_[0] == '[') {
       if (given_dimensions_ == kArrayDimensionsMax) {
-        Throw(sqlstate::kProgramLimitExceeded, "number of array dimensions ({}) exceeds the maximum allowed ({})",
+        Throw(sqlstate::kProgramLimitExceeded,
+              "number of array dimensions ({}) exceeds the maximum allowed ({})",
               given_dimensions_ + 1, kArrayDimensionsMax);
       }
       bounds_given_ = true;
@@ -118,8 +125,9 @@ class ArrayParser {
   // REQUIRES: rest_ starts with '{'.
   void ReadLevel(int depth) {
     if (depth >= kArrayDimensionsMax) {
-      Throw(sqlstate::kProgramLimitExceeded, "number of array dimensions ({}) exceeds the maximum allowed ({})",
-            depth + 1, kArrayDimensionsMax);
+      Throw(sqlstate::kProgramLimitExceeded,
+            "number of array dimensions ({}) exceeds the maximum allowed ({})", depth + 1,
+            kArrayDimensionsMax);
     }
     if (leaf_depth_ >= 0 && depth > leaf_depth_) Unexpected();
     rest_.remove_prefix(1);
@@ -208,7 +216,8 @@ class ArrayParser {
     escaped_ = false;
     has_null_ |= is_null;
     std::string_view value;
-    if (!is_null) value = ParseText(element_type_, typmod_, arena_->CopyString(text), settings_, arena_);
+    if (!is_null)
+      value = ParseText(element_type_, typmod_, arena_->CopyString(text), settings_, arena_);
     AppendArrayElement(value, is_null, &elements_);
   }
   std::string Finish() {

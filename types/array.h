@@ -1,5 +1,5 @@
-// Arrays in Postgres's binary format: int32 dimensions, has-null flag, element type; length and lower bound of
-// each dimension; then each element as int32 length (-1 = NULL) and its bytes.
+// Arrays in Postgres's binary format: int32 dimensions, has-null flag, element type; length and
+// lower bound of each dimension; then each element as int32 length (-1 = NULL) and its bytes.
 #pragma once
 
 #include <string>

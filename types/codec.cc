@@ -17,16 +17,41 @@ struct ArrayType {
 };
 
 constexpr ArrayType kArrayTypes[] = {
-    {kBoolOid, kBoolArrayOid}, {kByteaOid, kByteaArrayOid}, {kCharOid, 1002}, {kNameOid, kNameArrayOid},
-    {kInt8Oid, kInt8ArrayOid}, {kInt2Oid, kInt2ArrayOid}, {kInt4Oid, kInt4ArrayOid},
-    {kRegprocOid, 1008}, {kTextOid, kTextArrayOid}, {kOidOid, kOidArrayOid}, {kXidOid, 1011},
-    {kCidOid, 1012}, {kJsonOid, kJsonArrayOid}, {kXmlOid, 143}, {kPointOid, 1017},
-    {kFloat4Oid, kFloat4ArrayOid}, {kFloat8Oid, kFloat8ArrayOid}, {kMoneyOid, 791}, {kInetOid, 1041},
-    {kCidrOid, 651}, {kBpcharOid, kBpcharArrayOid}, {kVarcharOid, kVarcharArrayOid},
-    {kDateOid, kDateArrayOid}, {kTimeOid, kTimeArrayOid}, {kTimestampOid, kTimestampArrayOid},
-    {kTimestamptzOid, kTimestamptzArrayOid}, {kIntervalOid, kIntervalArrayOid}, {kTimetzOid, 1270},
-    {kBitOid, 1561}, {kVarbitOid, 1563}, {kNumericOid, kNumericArrayOid}, {kRegclassOid, 2210},
-    {kRegtypeOid, 2211}, {kUuidOid, kUuidArrayOid}, {kJsonbOid, kJsonbArrayOid},
+    {kBoolOid, kBoolArrayOid},
+    {kByteaOid, kByteaArrayOid},
+    {kCharOid, 1002},
+    {kNameOid, kNameArrayOid},
+    {kInt8Oid, kInt8ArrayOid},
+    {kInt2Oid, kInt2ArrayOid},
+    {kInt4Oid, kInt4ArrayOid},
+    {kRegprocOid, 1008},
+    {kTextOid, kTextArrayOid},
+    {kOidOid, kOidArrayOid},
+    {kXidOid, 1011},
+    {kCidOid, 1012},
+    {kJsonOid, kJsonArrayOid},
+    {kXmlOid, 143},
+    {kPointOid, 1017},
+    {kFloat4Oid, kFloat4ArrayOid},
+    {kFloat8Oid, kFloat8ArrayOid},
+    {kMoneyOid, 791},
+    {kInetOid, 1041},
+    {kCidrOid, 651},
+    {kBpcharOid, kBpcharArrayOid},
+    {kVarcharOid, kVarcharArrayOid},
+    {kDateOid, kDateArrayOid},
+    {kTimeOid, kTimeArrayOid},
+    {kTimestampOid, kTimestampArrayOid},
+    {kTimestamptzOid, kTimestamptzArrayOid},
+    {kIntervalOid, kIntervalArrayOid},
+    {kTimetzOid, 1270},
+    {kBitOid, 1561},
+    {kVarbitOid, 1563},
+    {kNumericOid, kNumericArrayOid},
+    {kRegclassOid, 2210},
+    {kRegtypeOid, 2211},
+    {kUuidOid, kUuidArrayOid},
+    {kJsonbOid, kJsonbArrayOid},
 };
 
 [[noreturn]] void BadWire() {
@@ -35,8 +60,10 @@ constexpr ArrayType kArrayTypes[] = {
 
 template <typename T>
 T Decode(const char* from) {
-  if constexpr (sizeof(T) == 4 && std::is_same_v<T, float>) return std::bit_cast<float>(LoadBig<uint32_t>(from));
-  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(LoadBig<uint64_t>(from));
+  if constexpr (sizeof(T) == 4 && std::is_same_v<T, float>)
+    return std::bit_cast<float>(LoadBig<uint32_t>(from));
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<double>(LoadBig<uint64_t>(from));
   else return LoadBig<T>(from);
 }
 template <>
@@ -53,7 +80,8 @@ Uuid Decode<Uuid>(const char* from) {
 }
 
 template <typename T>
-void DecodeFixed(const char* const* at, const int32_t* lengths, size_t count, uint8_t* nulls_buffer, Column* to) {
+void DecodeFixed(const char* const* at, const int32_t* lengths, size_t count, uint8_t* nulls_buffer,
+                 Column* to) {
   T* out = to->Data<T>();
   bool bad = false, any_null = false;
   for (size_t i = 0; i < count; i++) {
@@ -71,8 +99,8 @@ void DecodeFixed(const char* const* at, const int32_t* lengths, size_t count, ui
 
 // `check` is called for each value; it throws on what must not get in.
 template <typename Check>
-void DecodeViews(const char* const* at, const int32_t* lengths, size_t count, uint8_t* nulls_buffer, Column* to,
-                 Check&& check) {
+void DecodeViews(const char* const* at, const int32_t* lengths, size_t count, uint8_t* nulls_buffer,
+                 Column* to, Check&& check) {
   auto* out = to->Data<std::string_view>();
   bool any_null = false;
   for (size_t i = 0; i < count; i++) {
@@ -162,7 +190,12 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
     case kCharOid:
       if (bytes.size() != 1) BadWire();
       return;
-    case kTextOid: case kVarcharOid: case kBpcharOid: case kNameOid: case kJsonOid: case kUnknownOid:
+    case kTextOid:
+    case kVarcharOid:
+    case kBpcharOid:
+    case kNameOid:
+    case kJsonOid:
+    case kUnknownOid:
       return CheckUtf8(bytes);
     default: break;
   }
@@ -246,7 +279,8 @@ Column MakeConstantColumn(Oid type, std::string_view binary, bool is_null, Arena
     column.nulls = arena->NewArray<uint8_t>(1).data();
     column.nulls[0] = 1;
   } else {
-    DecodeBinaryValue(type, column.physical == Physical::kBytes ? arena->CopyString(binary) : binary, &column, 0);
+    DecodeBinaryValue(
+        type, column.physical == Physical::kBytes ? arena->CopyString(binary) : binary, &column, 0);
   }
   return column;
 }

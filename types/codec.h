@@ -11,8 +11,8 @@
 namespace sluice {
 
 // Whether this build reads and writes the binary format of `type`. Where it does not, values are
-// kept and sent as text. Arrays have one if their element type has; enums (catalog/ tells which oids
-// are enums) count as text: their binary format is the label.
+// kept and sent as text. Arrays have one if their element type has; enums (catalog/ tells which
+// oids are enums) count as text: their binary format is the label.
 bool HasBinaryCodec(Oid type);
 
 // Element type of a built-in array type, or kInvalidOid; and the other way round.
@@ -23,9 +23,9 @@ Oid ArrayTypeOf(Oid element_type);
 // copied, kBytes types become views of `bytes`. Throws 22P03 on bytes of a wrong length or content.
 void DecodeBinaryValue(Oid type, std::string_view bytes, Column* to, size_t row);
 
-// `count` values at once: at[i] points at the wire value of row i (length in lengths[i], -1 = NULL).
-// The hot path of every scan; sets to->nulls only if a value is NULL (array of kBatchRows zeroed bytes
-// in `nulls_buffer`).
+// `count` values at once: at[i] points at the wire value of row i (length in lengths[i], -1 =
+// NULL). The hot path of every scan; sets to->nulls only if a value is NULL (array of kBatchRows
+// zeroed bytes in `nulls_buffer`).
 void DecodeBinaryColumn(Oid type, const char* const* at, const int32_t* lengths, size_t count,
                         uint8_t* nulls_buffer, Column* to);
 

@@ -39,8 +39,9 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
     case kOidOid: case kXidOid: case kCidOid: return AppendInteger(from.At<uint32_t>(row), out);
     case kRegclassOid: case kRegtypeOid: case kRegprocOid:
       // Their text is a name that only a shard's catalog has.
-      Refuse("text of type {} is not supported",
-             from.type == kRegclassOid ? "regclass" : from.type == kRegtypeOid ? "regtype" : "regproc");
+      Refuse("text of type {} is not supported", from.type == kRegclassOid  ? "regclass"
+                                                 : from.type == kRegtypeOid ? "regtype"
+                                                                            : "regproc");
     case kFloat4Oid: return AppendFloat(from.At<float>(row), settings.extra_float_digits, out);
     case kFloat8Oid: return AppendDouble(from.At<double>(row), settings.extra_float_digits, out);
     case kDateOid: return AppendDateText(from.At<int32_t>(row), settings, out);
@@ -64,15 +65,17 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
   *out += value;
 }
 
-std::string_view ParseText(Oid type, int32_t typmod, std::string_view text, const SessionSettings& settings,
-                           Arena* arena) {
+std::string_view ParseText(Oid type, int32_t typmod, std::string_view text,
+                           const SessionSettings& settings, Arena* arena) {
   CheckUtf8(text);
   switch (type) {
     case kBoolOid: return Store<uint8_t>(ParseBool(text), arena);
     case kInt2Oid:
-      return Store(static_cast<int16_t>(ParseInteger(text, INT16_MIN, INT16_MAX, "smallint")), arena);
+      return Store(static_cast<int16_t>(ParseInteger(text, INT16_MIN, INT16_MAX, "smallint")),
+                   arena);
     case kInt4Oid:
-      return Store(static_cast<int32_t>(ParseInteger(text, INT32_MIN, INT32_MAX, "integer")), arena);
+      return Store(static_cast<int32_t>(ParseInteger(text, INT32_MIN, INT32_MAX, "integer")),
+                   arena);
     case kInt8Oid: return Store(ParseInteger(text, INT64_MIN, INT64_MAX, "bigint"), arena);
     case kOidOid: return Store(ParseOid(text, "oid"), arena);
     case kXidOid: return Store(ParseOid(text, "xid"), arena);

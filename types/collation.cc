@@ -55,7 +55,9 @@ char32_t DecodeUtf8(std::string_view text, size_t at, size_t length) {
   switch (length) {
     case 2: return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
     case 3: return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
-    case 4: return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+    case 4:
+      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 |
+             (byte(3) & 0x3F);
     default: return byte(0);
   }
 }
@@ -110,30 +112,35 @@ class LibcCollator : public Collator {
 
 class IcuCollator : public Collator {
  public:
-  IcuCollator(UCollator* collator, std::string locale) : collator_(collator), locale_(std::move(locale)) {}
+  IcuCollator(UCollator* collator, std::string locale)
+      : collator_(collator), locale_(std::move(locale)) {}
   ~IcuCollator() override { ucol_close(collator_); }
   int Compare(std::string_view a, std::string_view b) const override {
     if (a == b) return 0;
     UErrorCode status = U_ZERO_ERROR;
     int order = ucol_strcollUTF8(collator_, a.data(), static_cast<int32_t>(a.size()), b.data(),
                                  static_cast<int32_t>(b.size()), &status);
-    if (U_FAILURE(status)) Throw(sqlstate::kInternalError, "collation failed: {}", u_errorName(status));
+    if (U_FAILURE(status))
+      Throw(sqlstate::kInternalError, "collation failed: {}", u_errorName(status));
     return order != 0 ? order : CompareBytes(a, b);
   }
   void AppendLower(std::string_view text, std::string* out) const override {
-    Map(text, out, [this](UChar* to, int32_t room, const UChar* from, int32_t size, UErrorCode* status) {
-      return u_strToLower(to, room, from, size, locale_.c_str(), status);
-    });
+    Map(text, out,
+        [this](UChar* to, int32_t room, const UChar* from, int32_t size, UErrorCode* status) {
+          return u_strToLower(to, room, from, size, locale_.c_str(), status);
+        });
   }
   void AppendUpper(std::string_view text, std::string* out) const override {
-    Map(text, out, [this](UChar* to, int32_t room, const UChar* from, int32_t size, UErrorCode* status) {
-      return u_strToUpper(to, room, from, size, locale_.c_str(), status);
-    });
+    Map(text, out,
+        [this](UChar* to, int32_t room, const UChar* from, int32_t size, UErrorCode* status) {
+          return u_strToUpper(to, room, from, size, locale_.c_str(), status);
+        });
   }
   void AppendInitcap(std::string_view text, std::string* out) const override {
-    Map(text, out, [this](UChar* to, int32_t room, const UChar* from, int32_t size, UErrorCode* status) {
-      return u_strToTitle(to, room, from, size, nullptr, locale_.c_str(), status);
-    });
+    Map(text, out,
+        [this](UChar* to, int32_t room, const UChar* from, int32_t size, UErrorCode* status) {
+          return u_strToTitle(to, room, from, size, nullptr, locale_.c_str(), status);
+        });
   }
 
  private:
@@ -146,8 +153,10 @@ class IcuCollator : public Collator {
                          static_cast<int32_t>(text.size()), 0xFFFD, nullptr, &status);
     int32_t size = fn(to.data(), static_cast<int32_t>(to.size()), from.data(), from_size, &status);
     std::string bytes(static_cast<size_t>(size) * 3 + 1, 0);
-    u_strToUTF8(bytes.data(), static_cast<int32_t>(bytes.size()), &out_size, to.data(), size, &status);
-    if (U_FAILURE(status)) Throw(sqlstate::kInternalError, "case conversion failed: {}", u_errorName(status));
+    u_strToUTF8(bytes.data(), static_cast<int32_t>(bytes.size()), &out_size, to.data(), size,
+                &status);
+    if (U_FAILURE(status))
+      Throw(sqlstate::kInternalError, "case conversion failed: {}", u_errorName(status));
     out->append(bytes, 0, static_cast<size_t>(out_size));
   }
 
@@ -179,8 +188,9 @@ std::unique_ptr<Collator> OpenLibc(const CollationInfo& info, std::string* refus
   const char* version = gnu_get_libc_version();
   if (!bytes && info.version[0] != 0 && strcmp(info.version, version) != 0) {
     freelocale(opened);
-    *refusal = fmt::format("collation locale \"{}\" has version {} on the servers and {} on this host",
-                           info.locale, info.version, version);
+    *refusal =
+        fmt::format("collation locale \"{}\" has version {} on the servers and {} on this host",
+                    info.locale, info.version, version);
     return nullptr;
   }
   return std::make_unique<LibcCollator>(opened, bytes);
@@ -190,7 +200,8 @@ std::unique_ptr<Collator> OpenIcu(const CollationInfo& info, std::string* refusa
   UErrorCode status = U_ZERO_ERROR;
   UCollator* opened = ucol_open(info.locale, &status);
   if (U_FAILURE(status)) {
-    *refusal = fmt::format("ICU locale \"{}\" cannot be opened: {}", info.locale, u_errorName(status));
+    *refusal =
+        fmt::format("ICU locale \"{}\" cannot be opened: {}", info.locale, u_errorName(status));
     return nullptr;
   }
   UVersionInfo parts;
@@ -199,8 +210,8 @@ std::unique_ptr<Collator> OpenIcu(const CollationInfo& info, std::string* refusa
   u_versionToString(parts, version);
   if (info.version[0] != 0 && strcmp(info.version, version) != 0) {
     ucol_close(opened);
-    *refusal = fmt::format("ICU locale \"{}\" has version {} on the servers and {} on this host", info.locale,
-                           info.version, version);
+    *refusal = fmt::format("ICU locale \"{}\" has version {} on the servers and {} on this host",
+                           info.locale, info.version, version);
     return nullptr;
   }
   return std::make_unique<IcuCollator>(opened, info.locale);
@@ -209,7 +220,8 @@ std::unique_ptr<Collator> OpenIcu(const CollationInfo& info, std::string* refusa
 // The collator, or nullptr and the reason.
 const Collator* Open(Oid collation, std::string* refusal) {
   static const CCollator c_collator;
-  if (collation == kInvalidOid || collation == kCCollationOid || collation == kPosixCollationOid) return &c_collator;
+  if (collation == kInvalidOid || collation == kCCollationOid || collation == kPosixCollationOid)
+    return &c_collator;
   auto found = Registry().find(collation);
   if (found == Registry().end()) {
     *refusal = fmt::format("collation with OID {} is not known here", collation);

@@ -1,4 +1,5 @@
-// Text order and case. A Collator compares with the same provider as the shards: C (bytes), libc, or ICU.
+// Text order and case. A Collator compares with the same provider as the shards: C (bytes), libc,
+// or ICU.
 #pragma once
 
 #include <memory>
@@ -25,13 +26,15 @@ class Collator {
   virtual int Compare(std::string_view a, std::string_view b) const = 0;
   // Whether Compare is the order of bytes.
   virtual bool is_c() const { return false; }
-  // lower(), upper() and initcap() under the locale's character classes; ASCII only where not overridden.
+  // lower(), upper() and initcap() under the locale's character classes; ASCII only where not
+  // overridden.
   virtual void AppendLower(std::string_view text, std::string* out) const;
   virtual void AppendUpper(std::string_view text, std::string* out) const;
   virtual void AppendInitcap(std::string_view text, std::string* out) const;
 };
 
-// Each process registers what its catalog knows (kDefaultCollationOid: the shards' database default).
+// Each process registers what its catalog knows (kDefaultCollationOid: the shards' database
+// default).
 void RegisterCollation(const CollationInfo& info);
 // The collator for an oid: kInvalidOid, C and POSIX compare bytes; one not registered, or one whose
 // locale this host lacks or has in another version, throws 0A000 by name.

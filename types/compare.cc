@@ -20,11 +20,13 @@ int ComparePlain(const Column& a, size_t row_a, const Column& b, size_t row_b, c
   return CompareValues(a.At<T>(row_a), b.At<T>(row_b));
 }
 
-int CompareTextRows(const Column& a, size_t row_a, const Column& b, size_t row_b, const Collator* collation) {
+int CompareTextRows(const Column& a, size_t row_a, const Column& b, size_t row_b,
+                    const Collator* collation) {
   return CompareText(a.At<View>(row_a), b.At<View>(row_b), collation);
 }
 
-int CompareBpcharRows(const Column& a, size_t row_a, const Column& b, size_t row_b, const Collator* collation) {
+int CompareBpcharRows(const Column& a, size_t row_a, const Column& b, size_t row_b,
+                      const Collator* collation) {
   return CompareText(TrimBpchar(a.At<View>(row_a)), TrimBpchar(b.At<View>(row_b)), collation);
 }
 
@@ -32,11 +34,13 @@ int CompareByteRows(const Column& a, size_t row_a, const Column& b, size_t row_b
   return CompareBytes(a.At<View>(row_a), b.At<View>(row_b));
 }
 
-int CompareNumericRows(const Column& a, size_t row_a, const Column& b, size_t row_b, const Collator*) {
+int CompareNumericRows(const Column& a, size_t row_a, const Column& b, size_t row_b,
+                       const Collator*) {
   return CompareNumericWire(a.At<View>(row_a), b.At<View>(row_b));
 }
 
-int CompareArrayRows(const Column& a, size_t row_a, const Column& b, size_t row_b, const Collator* collation) {
+int CompareArrayRows(const Column& a, size_t row_a, const Column& b, size_t row_b,
+                     const Collator* collation) {
   return CompareArrays(a.At<View>(row_a), b.At<View>(row_b), collation);
 }
 
@@ -48,10 +52,12 @@ int CompareArrays(View a, View b, const Collator* collation) {
   Oid type = head_a.element_type;
   CompareFn compare = FindCompare(type);
   if (compare == nullptr || PhysicalOf(type) != PhysicalOf(head_b.element_type)) {
-    Throw(sqlstate::kUndefinedFunction, "could not identify a comparison function for type with OID {}", type);
+    Throw(sqlstate::kUndefinedFunction,
+          "could not identify a comparison function for type with OID {}", type);
   }
   alignas(16) char slot_a[16], slot_b[16];
-  Column column_a{type, PhysicalOf(type), 0, nullptr, slot_a}, column_b{type, PhysicalOf(type), 0, nullptr, slot_b};
+  Column column_a{type, PhysicalOf(type), 0, nullptr, slot_a},
+      column_b{type, PhysicalOf(type), 0, nullptr, slot_b};
   View element_a, element_b;
   bool null_a = false, null_b = false;
   while (reader_a.Next(&element_a, &null_a) && reader_b.Next(&element_b, &null_b)) {
@@ -80,8 +86,16 @@ CompareFn FindCompare(Oid type) {
     case kBoolOid: return ComparePlain<uint8_t>;
     case kInt2Oid: return ComparePlain<int16_t>;
     case kInt4Oid: case kDateOid: return ComparePlain<int32_t>;
-    case kInt8Oid: case kTimeOid: case kTimestampOid: case kTimestamptzOid: return ComparePlain<int64_t>;
-    case kOidOid: case kRegclassOid: case kRegtypeOid: case kRegprocOid: return ComparePlain<uint32_t>;
+    case kInt8Oid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
+      return ComparePlain<int64_t>;
+    case kOidOid:
+    case kRegclassOid:
+    case kRegtypeOid:
+    case kRegprocOid:
+      return ComparePlain<uint32_t>;
     case kFloat4Oid: return ComparePlain<float>;
     case kFloat8Oid: return ComparePlain<double>;
     case kIntervalOid: return ComparePlain<Interval>;
@@ -94,7 +108,8 @@ CompareFn FindCompare(Oid type) {
     default: break;
   }
   Oid element = ElementTypeOf(type);
-  if (element != kInvalidOid && HasBinaryCodec(element) && FindCompare(element) != nullptr) return CompareArrayRows;
+  if (element != kInvalidOid && HasBinaryCodec(element) && FindCompare(element) != nullptr)
+    return CompareArrayRows;
   return nullptr;
 }
 
@@ -109,7 +124,8 @@ bool NotDistinct(const Column& a, size_t row_a, const Column& b, size_t row_b) {
     case Physical::kUint4: return a.At<uint32_t>(row_a) == b.At<uint32_t>(row_b);
     case Physical::kFloat4: return CompareValues(a.At<float>(row_a), b.At<float>(row_b)) == 0;
     case Physical::kFloat8: return CompareValues(a.At<double>(row_a), b.At<double>(row_b)) == 0;
-    case Physical::kInterval: return CompareValues(a.At<Interval>(row_a), b.At<Interval>(row_b)) == 0;
+    case Physical::kInterval:
+      return CompareValues(a.At<Interval>(row_a), b.At<Interval>(row_b)) == 0;
     case Physical::kUuid: return CompareValues(a.At<Uuid>(row_a), b.At<Uuid>(row_b)) == 0;
     case Physical::kBytes: break;
   }
@@ -118,7 +134,8 @@ bool NotDistinct(const Column& a, size_t row_a, const Column& b, size_t row_b) {
   if (x == y) return true;
   if (a.type == kNumericOid) return CompareNumericWire(x, y) == 0;
   if (a.type == kBpcharOid) return TrimBpchar(x) == TrimBpchar(y);
-  if (ElementTypeOf(a.type) != kInvalidOid && HasBinaryCodec(a.type)) return CompareArrays(x, y, nullptr) == 0;
+  if (ElementTypeOf(a.type) != kInvalidOid && HasBinaryCodec(a.type))
+    return CompareArrays(x, y, nullptr) == 0;
   return false;
 }
 

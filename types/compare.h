@@ -1,5 +1,6 @@
-// Order, equality and hashing of values: what ORDER BY, GROUP BY, DISTINCT, joins and merges use. The
-// default btree operator class of each type: -0 = 0, NaN is the largest and equals itself, 1.0 = 1.00.
+// Order, equality and hashing of values: what ORDER BY, GROUP BY, DISTINCT, joins and merges use.
+// The default btree operator class of each type: -0 = 0, NaN is the largest and equals itself, 1.0
+// = 1.00.
 #pragma once
 
 #include "types/collation.h"
@@ -15,7 +16,8 @@ using CompareFn = int (*)(const Column& a, size_t row_a, const Column& b, size_t
 CompareFn FindCompare(Oid type);
 
 // hashes[i] = Combine(hashes[i], hash of row i); NULL hashes to a constant. Values equal under
-// FindCompare hash alike (text under a nondeterministic collation is refused elsewhere, so bytes do).
+// FindCompare hash alike (text under a nondeterministic collation is refused elsewhere, so bytes
+// do).
 void HashColumn(const Column& column, size_t rows, uint64_t* hashes);
 bool CanHash(Oid type);
 

@@ -22,16 +22,46 @@ const std::vector<Ordered> kOrdered = {
     {kOidOid, {{"0"}, {"2147483647"}, {"4294967295"}}},
     {kFloat8Oid, {{"-Infinity"}, {"-1"}, {"0", "-0"}, {"5e-324"}, {"Infinity"}, {"NaN"}}},
     {kFloat4Oid, {{"-Infinity"}, {"-1"}, {"0", "-0"}, {"Infinity"}, {"NaN"}}},
-    {kNumericOid, {{"-Infinity"}, {"-10000.1"}, {"-1", "-1.0"}, {"0", "0.000"}, {"0.0001"}, {"1", "1.00000000000000000000"},
-                   {"1.00000000000000000001"}, {"9999"}, {"10000", "1e4"}, {"1e30"}, {"Infinity"}, {"NaN"}}},
+    {kNumericOid,
+     {{"-Infinity"},
+      {"-10000.1"},
+      {"-1", "-1.0"},
+      {"0", "0.000"},
+      {"0.0001"},
+      {"1", "1.00000000000000000000"},
+      {"1.00000000000000000001"},
+      {"9999"},
+      {"10000", "1e4"},
+      {"1e30"},
+      {"Infinity"},
+      {"NaN"}}},
     {kTextOid, {{""}, {"B"}, {"a"}, {"a "}, {"ab"}, {"é"}}},
     {kBpcharOid, {{"", "   "}, {"B"}, {"a", "a ", "a   "}, {"ab"}}},
     {kByteaOid, {{""}, {"\\x00"}, {"\\x0001"}, {"\\x7f"}, {"\\xff"}}},
     {kDateOid, {{"-infinity"}, {"0044-03-15 BC"}, {"2000-01-01"}, {"infinity"}}},
-    {kTimestamptzOid, {{"-infinity"}, {"2000-01-01 00:00+00", "2000-01-01 02:00+02"}, {"infinity"}}},
-    {kIntervalOid, {{"-1 mon"}, {"0"}, {"24:00:00", "1 day"}, {"1 mon", "30 days", "720:00:00"}, {"1 year", "360 days"}, {"366 days"}}},
-    {kUuidOid, {{"00000000-0000-0000-0000-000000000001"}, {"7f000000-0000-0000-0000-000000000000"}, {"ff000000-0000-0000-0000-000000000000"}}},
-    {kInt4ArrayOid, {{"{}"}, {"{1}"}, {"{1,2}"}, {"[2:3]={1,2}"}, {"{{1,2}}"}, {"{1,3}"}, {"{1,NULL}"}, {"{2}"}, {"{NULL}"}}},
+    {kTimestamptzOid,
+     {{"-infinity"}, {"2000-01-01 00:00+00", "2000-01-01 02:00+02"}, {"infinity"}}},
+    {kIntervalOid,
+     {{"-1 mon"},
+      {"0"},
+      {"24:00:00", "1 day"},
+      {"1 mon", "30 days", "720:00:00"},
+      {"1 year", "360 days"},
+      {"366 days"}}},
+    {kUuidOid,
+     {{"00000000-0000-0000-0000-000000000001"},
+      {"7f000000-0000-0000-0000-000000000000"},
+      {"ff000000-0000-0000-0000-000000000000"}}},
+    {kInt4ArrayOid,
+     {{"{}"},
+      {"{1}"},
+      {"{1,2}"},
+      {"[2:3]={1,2}"},
+      {"{{1,2}}"},
+      {"{1,3}"},
+      {"{1,NULL}"},
+      {"{2}"},
+      {"{NULL}"}}},
     {kNumericArrayOid, {{"{1.0,2}", "{1,2.00}"}, {"{NaN}"}}},
 };
 
@@ -46,7 +76,10 @@ TEST(Compare, OrderEqualityAndHashAgreeForEveryType) {
     std::vector<const char*> texts;
     for (size_t rank = 0; rank < ordered.classes.size(); rank++) {
       for (const char* text : ordered.classes[rank]) {
-        values.emplace_back(rank, MakeConstantColumn(ordered.type, ParseText(ordered.type, -1, text, settings, &arena), false, &arena));
+        values.emplace_back(
+            rank,
+            MakeConstantColumn(ordered.type, ParseText(ordered.type, -1, text, settings, &arena),
+                               false, &arena));
         texts.push_back(text);
       }
     }
@@ -146,7 +179,8 @@ TEST(Pattern, WhatReadsDifferentlyIsRefused) {
   EXPECT_TRUE(Regex::Compiled("^a.c$", false).Matches("a\nc"));
   EXPECT_FALSE(Regex::Compiled("^b", false).Matches("a\nb"));
   EXPECT_TRUE(Regex::Compiled("STRASSE", true).Matches("strasse"));
-  EXPECT_FALSE(Regex::Compiled("k", true).Matches("\u212a"));  // the Kelvin sign is no k to Postgres
+  EXPECT_FALSE(
+      Regex::Compiled("k", true).Matches("\u212a"));  // the Kelvin sign is no k to Postgres
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ void AppendOffset(int32_t offset, std::string* out) {
 int ShownYear(int year) { return year > 0 ? year : 1 - year; }
 
 // Separated numbers; day and month in the style's order.
-void AppendNumericDate(const DateTimeFields& f, DateStyle style, DateOrder order, std::string* out) {
+void AppendNumericDate(const DateTimeFields& f, DateStyle style, DateOrder order,
+                       std::string* out) {
   if (style == DateStyle::kIso) {
     AppendPadded(ShownYear(f.year), 4, out);
     out->push_back('-');
@@ -199,7 +200,8 @@ const TimeZone& ZoneOf(const SessionSettings& settings) {
   if (last == nullptr || last_name != settings.time_zone) {
     const TimeZone* zone = FindTimeZone(settings.time_zone);
     if (zone == nullptr) {
-      Throw(sqlstate::kInvalidParameterValue, "time zone \"{}\" not recognized", settings.time_zone);
+      Throw(sqlstate::kInvalidParameterValue, "time zone \"{}\" not recognized",
+            settings.time_zone);
     }
     last = zone;
     last_name = settings.time_zone;
@@ -236,7 +238,8 @@ int64_t DateToTimestamptz(int32_t date, const TimeZone& zone) {
   int64_t local = DateToTimestamp(date);
   if (IsInfinite(local)) return local;
   int64_t instant =
-      local - zone.OffsetOfLocal(local / kMicrosPerSecond + kPostgresEpochUnixSeconds) * kMicrosPerSecond;
+      local -
+      zone.OffsetOfLocal(local / kMicrosPerSecond + kPostgresEpochUnixSeconds) * kMicrosPerSecond;
   if (!IsValidTimestamp(instant)) {
     Throw(sqlstate::kDatetimeFieldOverflow, "date out of range for timestamp");
   }
@@ -259,18 +262,21 @@ void AppendDateText(int32_t date, const SessionSettings& settings, std::string* 
 }
 
 void AppendTimeText(int64_t time, std::string* out) {
-  AppendClock(static_cast<int>(time / kMicrosPerHour), static_cast<int>(time / kMicrosPerMinute % 60),
-              static_cast<int>(time / kMicrosPerSecond % 60), static_cast<int>(time % kMicrosPerSecond),
-              out);
+  AppendClock(static_cast<int>(time / kMicrosPerHour),
+              static_cast<int>(time / kMicrosPerMinute % 60),
+              static_cast<int>(time / kMicrosPerSecond % 60),
+              static_cast<int>(time % kMicrosPerSecond), out);
 }
 
 void AppendTimestampText(int64_t timestamp, const SessionSettings& settings, std::string* out) {
-  if (AppendInfinity(timestamp == kTimestampMinusInfinity, timestamp == kTimestampInfinity, out)) return;
+  if (AppendInfinity(timestamp == kTimestampMinusInfinity, timestamp == kTimestampInfinity, out))
+    return;
   AppendFields(FieldsOf(timestamp, nullptr), FloorDivide(timestamp, kMicrosPerDay), settings, out);
 }
 
 void AppendTimestamptzText(int64_t timestamp, const SessionSettings& settings, std::string* out) {
-  if (AppendInfinity(timestamp == kTimestampMinusInfinity, timestamp == kTimestampInfinity, out)) return;
+  if (AppendInfinity(timestamp == kTimestampMinusInfinity, timestamp == kTimestampInfinity, out))
+    return;
   DateTimeFields f = FieldsOf(timestamp, &ZoneOf(settings));
   int64_t local = timestamp + f.offset_seconds * kMicrosPerSecond;
   AppendFields(f, FloorDivide(local, kMicrosPerDay), settings, out);

@@ -1,5 +1,6 @@
-// date, time, timestamp, timestamptz and interval: calendar, text formats, arithmetic. Days count from 2000-01-01,
-// microseconds from its midnight (UTC for timestamptz); the largest and smallest values are ±infinity.
+// date, time, timestamp, timestamptz and interval: calendar, text formats, arithmetic. Days count
+// from 2000-01-01, microseconds from its midnight (UTC for timestamptz); the largest and smallest
+// values are ±infinity.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,17 @@ inline constexpr int32_t kDateInfinity = INT32_MAX, kDateMinusInfinity = INT32_M
 inline constexpr int64_t kTimestampInfinity = INT64_MAX, kTimestampMinusInfinity = INT64_MIN;
 inline constexpr int kUnixEpochJulian = 2440588, kPostgresEpochJulian = 2451545;
 inline constexpr int64_t kMicrosPerSecond = 1'000'000, kMicrosPerMinute = 60 * kMicrosPerSecond,
-                         kMicrosPerHour = 60 * kMicrosPerMinute, kMicrosPerDay = 24 * kMicrosPerHour;
+                         kMicrosPerHour = 60 * kMicrosPerMinute,
+                         kMicrosPerDay = 24 * kMicrosPerHour;
 inline constexpr int64_t kPostgresEpochUnixSeconds = 946684800;
 // Ranges: from 4713-11-24 BC (Julian day 0); ends are exclusive.
-inline constexpr int32_t kDateMin = -kPostgresEpochJulian, kDateEnd = 2147483494 - kPostgresEpochJulian;
+inline constexpr int32_t kDateMin = -kPostgresEpochJulian,
+                         kDateEnd = 2147483494 - kPostgresEpochJulian;
 inline constexpr int64_t kTimestampMin = -211813488000000000, kTimestampEnd = 9223371331200000000;
 
-constexpr bool IsInfinite(int32_t date) { return date == kDateInfinity || date == kDateMinusInfinity; }
+constexpr bool IsInfinite(int32_t date) {
+  return date == kDateInfinity || date == kDateMinusInfinity;
+}
 constexpr bool IsInfinite(int64_t timestamp) {
   return timestamp == kTimestampInfinity || timestamp == kTimestampMinusInfinity;
 }
@@ -39,7 +44,9 @@ constexpr bool IsValidTimestamp(int64_t timestamp) {
 int JulianDay(int year, int month, int day);
 void JulianToDate(int64_t julian_day, int* year, int* month, int* day);
 int DaysInMonth(int year, int month);
-inline int WeekdayOf(int64_t date) { return static_cast<int>(((date + 6) % 7 + 7) % 7); }  // 0 = Sunday
+inline int WeekdayOf(int64_t date) {
+  return static_cast<int>(((date + 6) % 7 + 7) % 7);
+}  // 0 = Sunday
 
 struct DateTimeFields {
   int year, month, day, hour, minute, second, microsecond;
@@ -53,8 +60,8 @@ int64_t TimestamptzToLocal(int64_t instant, const TimeZone& zone);
 int64_t LocalToTimestamptz(int64_t local, const TimeZone& zone);
 // The session's zone. 22023 if there is none of that name.
 const TimeZone& ZoneOf(const SessionSettings& settings);
-// A zone from the text argument of AT TIME ZONE and the like: name, abbreviation or POSIX string. 22023.
-// For an abbreviation or offset, a fixed zone.
+// A zone from the text argument of AT TIME ZONE and the like: name, abbreviation or POSIX string.
+// 22023. For an abbreviation or offset, a fixed zone.
 const TimeZone& ZoneByName(std::string_view name);
 
 // 22008 where the result is out of range.
@@ -67,7 +74,8 @@ void AppendDateText(int32_t date, const SessionSettings& settings, std::string* 
 void AppendTimeText(int64_t time, std::string* out);
 void AppendTimestampText(int64_t timestamp, const SessionSettings& settings, std::string* out);
 void AppendTimestamptzText(int64_t timestamp, const SessionSettings& settings, std::string* out);
-void AppendIntervalText(const Interval& interval, const SessionSettings& settings, std::string* out);
+void AppendIntervalText(const Interval& interval, const SessionSettings& settings,
+                        std::string* out);
 // 22007, 22008, 22009, 22023. typmod: fractional digits of seconds, -1 for all.
 int32_t ParseDate(std::string_view text, const SessionSettings& settings);
 int64_t ParseTime(std::string_view text, int32_t typmod, const SessionSettings& settings);

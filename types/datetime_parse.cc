@@ -10,16 +10,26 @@ namespace {
 
 constexpr SqlState kInvalidTimeZoneDisplacement = MakeSqlState("22009");
 
-enum class Special : uint8_t { kNone, kEpoch, kInfinity, kMinusInfinity, kNow, kToday, kTomorrow, kYesterday };
+enum class Special : uint8_t {
+  kNone,
+  kEpoch,
+  kInfinity,
+  kMinusInfinity,
+  kNow,
+  kToday,
+  kTomorrow,
+  kYesterday
+};
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsAlpha(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-constexpr std::string_view kMonths[] = {"january", "february", "march", "april", "may", "june", "july",
-                                        "august", "september", "october", "november", "december"};
-constexpr std::string_view kDays[] = {"sunday", "monday", "tuesday", "wednesday", "thursday", "friday",
-                                      "saturday"};
+constexpr std::string_view kMonths[] = {"january",   "february", "march",    "april",
+                                        "may",       "june",     "july",     "august",
+                                        "september", "october",  "november", "december"};
+constexpr std::string_view kDays[] = {"sunday",   "monday", "tuesday", "wednesday",
+                                      "thursday", "friday", "saturday"};
 
 // Full names and three letters; "sept" and the day names' usual short forms too.
 int MonthOf(std::string_view word) {
@@ -60,7 +70,8 @@ class DateTimeReader {
   bool has_date() const { return has_year && has_month && has_day; }
   int64_t LocalDay() const { return int64_t{JulianDay(year, month, day)} - kPostgresEpochJulian; }
   [[noreturn]] void Bad() const {
-    Throw(sqlstate::kInvalidDatetimeFormat, "invalid input syntax for type {}: \"{}\"", type_, whole_);
+    Throw(sqlstate::kInvalidDatetimeFormat, "invalid input syntax for type {}: \"{}\"", type_,
+          whole_);
   }
   [[noreturn]] void FieldOverflow() const {
     Throw(sqlstate::kDatetimeFieldOverflow, "date/time field value out of range: \"{}\"", whole_);
@@ -86,7 +97,8 @@ class DateTimeReader {
   const char* type_;
   std::string_view whole_;
   const SessionSettings& settings_;
-  bool text_month_ = false, two_digit_year_ = false, bc_ = false, era_given_ = false, time_is_next_ = false, julian_next_ = false;
+  bool text_month_ = false, two_digit_year_ = false, bc_ = false, era_given_ = false,
+       time_is_next_ = false, julian_next_ = false;
   int meridiem_ = 0;  // 1 AM, 2 PM
   int hour_ = 0;
 };
@@ -104,7 +116,8 @@ int64_t DateTimeReader::Fraction(std::string_view digits) const {
     if (!IsDigit(c)) Bad();
   }
   if (digits.empty()) return 0;
-  return static_cast<int64_t>(std::rint(strtod(("0." + std::string(digits)).c_str(), nullptr) * 1e6));
+  return static_cast<int64_t>(
+      std::rint(strtod(("0." + std::string(digits)).c_str(), nullptr) * 1e6));
 }
 
 void DateTimeReader::Read() {
@@ -127,9 +140,12 @@ void DateTimeReader::Read() {
         while (i < text.size() && (IsDigit(text[i]) || text[i] == ':' || text[i] == '.')) i++;
         ReadClock(text.substr(start, i - start));
       } else if (date_ahead && !(has_date() && next != '.') && !time_is_next_) {
-        // A date's fields; 2020-01-05 and 5-Jan-2020. A second separator must follow or it is a fraction.
+        // A date's fields; 2020-01-05 and 5-Jan-2020. A second separator must follow or it is a
+        // fraction.
         size_t j = i + 1;
-        while (j < text.size() && (IsDigit(text[j]) || IsAlpha(text[j])) && !(IsDigit(text[j - 1]) && IsAlpha(text[j]))) j++;
+        while (j < text.size() && (IsDigit(text[j]) || IsAlpha(text[j])) &&
+               !(IsDigit(text[j - 1]) && IsAlpha(text[j])))
+          j++;
         bool second = j < text.size() && text[j] == next;
         if (second) {
           j++;
@@ -160,15 +176,20 @@ void DateTimeReader::Read() {
       }
     } else if (IsAlpha(c)) {
       while (i < text.size() && IsAlpha(text[i])) i++;
-      bool separated = i + 1 < text.size() && (text[i] == '-' || text[i] == '/' || text[i] == '.') && IsDigit(text[i + 1]);
+      bool separated = i + 1 < text.size() &&
+                       (text[i] == '-' || text[i] == '/' || text[i] == '.') && IsDigit(text[i + 1]);
       if (separated && MonthOf(LowerAscii(text.substr(start, i - start))) != 0) {  // Jan-05-2020
-        while (i < text.size() && (IsDigit(text[i]) || IsAlpha(text[i]) || text[i] == '-' || text[i] == '/' || text[i] == '.')) i++;
+        while (i < text.size() && (IsDigit(text[i]) || IsAlpha(text[i]) || text[i] == '-' ||
+                                   text[i] == '/' || text[i] == '.'))
+          i++;
         ReadDate(text.substr(start, i - start));
         continue;
       }
       bool zone_name = i < text.size() && (text[i] == '/' || text[i] == '_');
       if (zone_name) {
-        while (i < text.size() && (IsAlpha(text[i]) || IsDigit(text[i]) || std::strchr("/_+-", text[i]))) i++;
+        while (i < text.size() &&
+               (IsAlpha(text[i]) || IsDigit(text[i]) || std::strchr("/_+-", text[i])))
+          i++;
       }
       ReadWord(text.substr(start, i - start));
     } else {
@@ -223,7 +244,8 @@ void DateTimeReader::ReadWord(std::string_view original) {
     }
     if (has_zone) Bad();
     has_zone = true;
-  } else if (IsAlpha(original[0]) && original.size() > 3 && (zone = FindTimeZone(original)) != nullptr) {
+  } else if (IsAlpha(original[0]) && original.size() > 3 &&
+             (zone = FindTimeZone(original)) != nullptr) {
     has_zone = true;
   } else {
     Bad();
@@ -350,7 +372,8 @@ void DateTimeReader::ReadRunOfDigits(std::string_view token) {
     return;
   }
   bool date_open = !has_year && !has_month && !has_day;
-  if (digits.size() >= 6 && date_open && std::string_view(type_) != "time" && !time_is_next_ && point == std::string_view::npos) {
+  if (digits.size() >= 6 && date_open && std::string_view(type_) != "time" && !time_is_next_ &&
+      point == std::string_view::npos) {
     size_t year_digits = digits.size() - 4;
     year = Number(digits.substr(0, year_digits));
     two_digit_year_ = year_digits == 2;
@@ -496,7 +519,8 @@ int64_t ParseTimestamp(std::string_view text, int32_t typmod, const SessionSetti
     case Special::kNone: break;
     default:
       return RoundTimestampTo(
-          CheckedTimestamp(__int128{RelativeDay(reader.special, settings)} * kMicrosPerDay + reader.time, text),
+          CheckedTimestamp(
+              __int128{RelativeDay(reader.special, settings)} * kMicrosPerDay + reader.time, text),
           typmod);
   }
   if (!reader.has_date()) reader.Bad();
@@ -524,9 +548,11 @@ int64_t ParseTimestamptz(std::string_view text, int32_t typmod, const SessionSet
   int32_t offset = reader.offset;
   if (!reader.has_zone || reader.zone != nullptr) {
     const TimeZone& zone = reader.zone != nullptr ? *reader.zone : ZoneOf(settings);
-    offset = zone.OffsetOfLocal(day * 86400 + reader.time / kMicrosPerSecond + kPostgresEpochUnixSeconds);
+    offset = zone.OffsetOfLocal(day * 86400 + reader.time / kMicrosPerSecond +
+                                kPostgresEpochUnixSeconds);
   }
-  __int128 instant = __int128{day} * kMicrosPerDay + reader.time - __int128{offset} * kMicrosPerSecond;
+  __int128 instant =
+      __int128{day} * kMicrosPerDay + reader.time - __int128{offset} * kMicrosPerSecond;
   return RoundTimestampTo(CheckedTimestamp(instant, text), typmod);
 }
 

@@ -28,7 +28,8 @@ void Cover(FloatSum* sum, int low, int high, Arena* arena) {
   if (high > last) last = high + 1;
   if (sum->limb_count == 0) last = std::max(last, first + 3);
   auto limbs = arena->NewArray<int64_t>(static_cast<size_t>(last - first + 1));
-  for (int i = 0; i < sum->limb_count; i++) limbs[static_cast<size_t>(sum->first_limb + i - first)] = sum->limbs[i];
+  for (int i = 0; i < sum->limb_count; i++)
+    limbs[static_cast<size_t>(sum->first_limb + i - first)] = sum->limbs[i];
   sum->limbs = limbs.data();
   sum->first_limb = static_cast<int16_t>(first);
   sum->limb_count = static_cast<int16_t>(last - first + 1);
@@ -97,10 +98,10 @@ cpp_int Exact(const FloatSum& sum, int* exponent) {
   return total;
 }
 
-// numerator·2^exponent / denominator, rounded once, half to even, to a format of `precision` bits whose smallest
-// exponent is `least_exponent`; too large: ±infinity.
-double RoundQuotient(cpp_int numerator, int exponent, const cpp_int& denominator, int precision, int least_exponent,
-                     int largest_exponent) {
+// numerator·2^exponent / denominator, rounded once, half to even, to a format of `precision` bits
+// whose smallest exponent is `least_exponent`; too large: ±infinity.
+double RoundQuotient(cpp_int numerator, int exponent, const cpp_int& denominator, int precision,
+                     int least_exponent, int largest_exponent) {
   if (numerator == 0) return 0;
   bool negative = numerator < 0;
   if (negative) numerator = -numerator;
@@ -152,7 +153,9 @@ void Put(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-[[noreturn]] void BadState() { Throw(sqlstate::kInvalidBinaryRepresentation, "invalid aggregate state"); }
+[[noreturn]] void BadState() {
+  Throw(sqlstate::kInvalidBinaryRepresentation, "invalid aggregate state");
+}
 
 template <typename T>
 T Take(std::string_view* from) {
@@ -176,7 +179,8 @@ void FloatSum::AddSquare(double value, Arena* arena) {
   count++;
   if (AddSpecial(this, value) || value == 0) return;
   Unpacked parts = Unpack(value);
-  AddScaled(this, static_cast<Uint128>(parts.magnitude) * parts.magnitude, 2 * parts.exponent, false, arena);
+  AddScaled(this, static_cast<Uint128>(parts.magnitude) * parts.magnitude, 2 * parts.exponent,
+            false, arena);
 }
 
 void FloatSum::Merge(const FloatSum& other, Arena* arena) {
@@ -189,16 +193,19 @@ void FloatSum::Merge(const FloatSum& other, Arena* arena) {
   if (additions + uint64_t{other.additions} + 1 > kAdditionsMax) Carry(this, arena);
   // Limbs of `other` hold at most 2^32 for each of its additions, and one more of a carry.
   additions += other.additions + 1;
-  for (int i = 0; i < other.limb_count; i++) limbs[other.first_limb + i - first_limb] += other.limbs[i];
+  for (int i = 0; i < other.limb_count; i++)
+    limbs[other.first_limb + i - first_limb] += other.limbs[i];
 }
 
 void FloatSum::Serialize(std::string* out) const {
   Put(count, out);
   Put(additions, out);
-  Put(static_cast<uint8_t>(seen_nan | seen_positive_infinity << 1 | seen_negative_infinity << 2), out);
+  Put(static_cast<uint8_t>(seen_nan | seen_positive_infinity << 1 | seen_negative_infinity << 2),
+      out);
   Put(limb_count, out);
   Put(first_limb, out);
-  out->append(reinterpret_cast<const char*>(limbs), sizeof(int64_t) * static_cast<size_t>(limb_count));
+  out->append(reinterpret_cast<const char*>(limbs),
+              sizeof(int64_t) * static_cast<size_t>(limb_count));
 }
 
 FloatSum FloatSum::Deserialize(std::string_view* from, Arena* arena) {
@@ -276,7 +283,8 @@ bool FloatMoments::Variance(bool sample, double* out) const {
   cpp_int total = Exact(sum, &sum_exponent), total_squares = Exact(squares, &squares_exponent);
   cpp_int n = sum.count, numerator = total * total;
   int exponent = std::min(2 * sum_exponent, squares_exponent);
-  numerator = ((n * total_squares) << (squares_exponent - exponent)) - (numerator << (2 * sum_exponent - exponent));
+  numerator = ((n * total_squares) << (squares_exponent - exponent)) -
+              (numerator << (2 * sum_exponent - exponent));
   cpp_int denominator = n * (sample ? n - 1 : n);
   *out = CheckOverflow(RoundToDouble(numerator, exponent, denominator));
   return true;

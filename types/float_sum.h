@@ -1,8 +1,9 @@
-// Exact sums of floats: one rounding at the end, so that the result does not depend on the order in which the
-// shards' rows arrive. Plain data, as NumericSum is; `limbs` lives in the arena that every call gets.
+// Exact sums of floats: one rounding at the end, so that the result does not depend on the order in
+// which the shards' rows arrive. Plain data, as NumericSum is; `limbs` lives in the arena that
+// every call gets.
 //
-// The sum is Σ limb[i]·2^(32·(first_limb+i)), limbs signed 64-bit: each takes 2^30 additions of 32-bit pieces
-// before carries must be moved up.
+// The sum is Σ limb[i]·2^(32·(first_limb+i)), limbs signed 64-bit: each takes 2^30 additions of
+// 32-bit pieces before carries must be moved up.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,8 @@ TEST(FloatSum, OrderAndPartsDoNotMatter) {
     std::vector<double> values;
     for (int i = 0; i < 200; i++) {
       double value = std::bit_cast<double>(random());
-      if (std::isfinite(value)) values.push_back(std::ldexp(value, -1 - static_cast<int>(random() % 40)) / 256);
+      if (std::isfinite(value))
+        values.push_back(std::ldexp(value, -1 - static_cast<int>(random() % 40)) / 256);
     }
     double expected = SumOf(values);
     std::shuffle(values.begin(), values.end(), random);

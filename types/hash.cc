@@ -30,7 +30,8 @@ void HashRows(const Column& column, size_t rows, uint64_t* hashes, Hash&& hash) 
     return;
   }
   for (size_t i = 0; i < rows; i++) {
-    hashes[i] = HashCombine(hashes[i], column.IsNull(i) ? kNullHash : hash(values[i & column.mask]));
+    hashes[i] =
+        HashCombine(hashes[i], column.IsNull(i) ? kNullHash : hash(values[i & column.mask]));
   }
 }
 
@@ -68,7 +69,8 @@ uint64_t HashNumericWire(std::string_view wire) {
   const char* at = wire.data();
   int count = LoadBig<int16_t>(at);
   // Value 0 has no digits, whatever its scale.
-  uint64_t head = static_cast<uint64_t>(LoadBig<uint16_t>(at + 4)) << 16 | LoadBig<uint16_t>(at + 2);
+  uint64_t head =
+      static_cast<uint64_t>(LoadBig<uint16_t>(at + 4)) << 16 | LoadBig<uint16_t>(at + 2);
   const char* digits = at + kNumericHeaderBytes;
   if (count == 0) return (head >> 16) >= 0xC000 ? head : 0;
   if ((digits[0] | digits[1]) == 0 || (digits[2 * count - 2] | digits[2 * count - 1]) == 0) {
@@ -79,7 +81,8 @@ uint64_t HashNumericWire(std::string_view wire) {
   if (count <= 4) {
     // Two loads that overlap, rather than one of a length known only now.
     size_t size = 2 * static_cast<size_t>(count);
-    uint64_t value = count == 1 ? HashLoad(digits, 2) : HashLoad(digits, 4) | HashLoad(digits + size - 4, 4) << 32;
+    uint64_t value = count == 1 ? HashLoad(digits, 2)
+                                : HashLoad(digits, 4) | HashLoad(digits + size - 4, 4) << 32;
     return HashFold(value ^ kHashOdd0, head ^ kHashOdd2);
   }
   return HashFold(HashBytes({digits, 2 * static_cast<size_t>(count)}), head ^ kHashOdd2);
@@ -104,7 +107,8 @@ void HashColumn(const Column& column, size_t rows, uint64_t* hashes) {
     case Physical::kInt4: return HashRows<int32_t>(column, rows, hashes, as_word);
     case Physical::kInt8: return HashRows<int64_t>(column, rows, hashes, as_word);
     case Physical::kUint4: return HashRows<uint32_t>(column, rows, hashes, as_word);
-    case Physical::kFloat4: return HashRows<float>(column, rows, hashes, [](float x) { return HashDouble(x); });
+    case Physical::kFloat4:
+      return HashRows<float>(column, rows, hashes, [](float x) { return HashDouble(x); });
     case Physical::kFloat8: return HashRows<double>(column, rows, hashes, HashDouble);
     case Physical::kInterval:
       return HashRows<Interval>(column, rows, hashes, [](const Interval& x) {
@@ -120,7 +124,8 @@ void HashColumn(const Column& column, size_t rows, uint64_t* hashes) {
   using View = std::string_view;
   switch (column.type) {
     case kNumericOid: return HashRows<View>(column, rows, hashes, HashNumericWire);
-    case kBpcharOid: return HashRows<View>(column, rows, hashes, [](View x) { return HashBytes(TrimBpchar(x)); });
+    case kBpcharOid:
+      return HashRows<View>(column, rows, hashes, [](View x) { return HashBytes(TrimBpchar(x)); });
     case kTextOid: case kVarcharOid: return HashRows<View>(column, rows, hashes, HashBytes);
     default: break;
   }

@@ -1,5 +1,5 @@
-// Hashing of bytes and integers by multiply and fold. The values are not stable across builds: keep them in memory
-// and in spill files of one run only.
+// Hashing of bytes and integers by multiply and fold. The values are not stable across builds: keep
+// them in memory and in spill files of one run only.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,8 @@ inline uint64_t HashBytes(std::string_view bytes) {
     a = HashLoad(at, 4);
     b = HashLoad(at + size - 4, 4);
   } else if (size > 0) {
-    a = static_cast<uint8_t>(at[0]) | static_cast<uint64_t>(static_cast<uint8_t>(at[size >> 1])) << 8 |
+    a = static_cast<uint8_t>(at[0]) |
+        static_cast<uint64_t>(static_cast<uint8_t>(at[size >> 1])) << 8 |
         static_cast<uint64_t>(static_cast<uint8_t>(at[size - 1])) << 16;
   }
   return HashFold(a ^ kHashOdd1, b ^ state);

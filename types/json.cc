@@ -51,7 +51,8 @@ class JsonReader {
   std::string_view Token() const {
     size_t end = at_;
     auto word = [](char c) {
-      return (static_cast<uint8_t>(c) & 0x80) || IsDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_';
+      return (static_cast<uint8_t>(c) & 0x80) || IsDigit(c) ||
+             ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_';
     };
     while (end < text_.size() && word(text_[end])) end++;
     if (end == at_) end++;
@@ -66,15 +67,17 @@ class JsonReader {
     size_t end = std::min(text_.size(), at_ + Token().size() * (at_ < text_.size()));
     bool cut = end < text_.size() && text_.find('\n', end) != end;
     Error error = MakeError(state, "{}", message).Detail(std::move(detail));
-    error.context = fmt::format("JSON data, line {}: {}{}", line,
-                                text_.substr(start, end > start ? end - start : 0), cut ? "..." : "");
+    error.context =
+        fmt::format("JSON data, line {}: {}{}", line,
+                    text_.substr(start, end > start ? end - start : 0), cut ? "..." : "");
     throw QueryError(std::move(error));
   }
   [[noreturn]] void Fail(std::string_view expectation) const {
     if (at_ >= text_.size()) Raise("The input string ended unexpectedly.");
     char c = text_[at_];
     bool known = c == '"' || c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':' ||
-                 IsDigit(c) || c == '-' || Token() == "true" || Token() == "false" || Token() == "null";
+                 IsDigit(c) || c == '-' || Token() == "true" || Token() == "false" ||
+                 Token() == "null";
     if (!known) Raise(fmt::format("Token \"{}\" is invalid.", Token()));
     Raise(fmt::format(fmt::runtime(expectation), Token()));
   }
@@ -129,7 +132,8 @@ class JsonReader {
         continue;
       }
       first_ = true;
-      if (at_ >= text_.size() || text_[at_] != '}') Fail("Expected \",\" or \"}}\", but found \"{}\".");
+      if (at_ >= text_.size() || text_[at_] != '}')
+        Fail("Expected \",\" or \"}}\", but found \"{}\".");
       at_++;
       return normalize_ ? ObjectText(&members) : std::string();
     }
@@ -168,7 +172,8 @@ class JsonReader {
         if (normalize_) normal += ", ";
         continue;
       }
-      if (at_ >= text_.size() || text_[at_] != ']') Fail("Expected \",\" or \"]\", but found \"{}\".");
+      if (at_ >= text_.size() || text_[at_] != ']')
+        Fail("Expected \",\" or \"]\", but found \"{}\".");
       at_++;
       return normal + "]";
     }
@@ -194,7 +199,9 @@ class JsonReader {
       if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) at_++;
       ok = digits();
     }
-    auto trailing = [](char c) { return IsDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_'; };
+    auto trailing = [](char c) {
+      return IsDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_';
+    };
     if (!ok || (at_ < text_.size() && trailing(text_[at_]))) {
       while (at_ < text_.size() && trailing(text_[at_])) at_++;
       std::string token(text_.substr(start, at_ - start));
@@ -213,7 +220,8 @@ class JsonReader {
     for (int i = 0; i < 4; i++, at_++) {
       char c = at_ < text_.size() ? text_[at_] : '\0';
       if (c == '\0') Raise("The input string ended unexpectedly.");
-      uint32_t digit = IsDigit(c) ? static_cast<uint32_t>(c - '0') : static_cast<uint32_t>((c | 0x20) - 'a') + 10;
+      uint32_t digit = IsDigit(c) ? static_cast<uint32_t>(c - '0')
+                                  : static_cast<uint32_t>((c | 0x20) - 'a') + 10;
       if (digit > 15) Raise("\"\\u\" must be followed by four hexadecimal digits.");
       code = code * 16 + digit;
     }
@@ -233,7 +241,8 @@ class JsonReader {
       }
       if (c == '"') break;
       if (static_cast<uint8_t>(c) < 0x20) {
-        Raise(fmt::format("Character with value 0x{:02x} must be escaped.", static_cast<uint8_t>(c)));
+        Raise(
+            fmt::format("Character with value 0x{:02x} must be escaped.", static_cast<uint8_t>(c)));
       }
       at_++;
       if (c != '\\') {
@@ -274,7 +283,8 @@ class JsonReader {
       *high = 0;
     }
     if (code == 0) {
-      Raise("\\u0000 cannot be converted to text.", MakeSqlState("22P05"), "unsupported Unicode escape sequence");
+      Raise("\\u0000 cannot be converted to text.", MakeSqlState("22P05"),
+            "unsupported Unicode escape sequence");
     }
     AppendUtf8(code, content);
   }
@@ -348,7 +358,9 @@ class JsonWalker {
 
 }  // namespace
 
-std::string DecodeJsonString(std::string_view quoted) { return JsonReader(quoted, true).ReadString(); }
+std::string DecodeJsonString(std::string_view quoted) {
+  return JsonReader(quoted, true).ReadString();
+}
 
 JsonKind JsonKindOf(std::string_view text) {
   size_t at = 0;
@@ -371,7 +383,8 @@ bool FindJsonMember(std::string_view text, std::string_view key, std::string_vie
   while (walker.Next(true, &name, &candidate)) {
     if (name.size() < 2) return false;
     std::string_view plain = name.substr(1, name.size() - 2);
-    bool same = plain.find('\\') == std::string_view::npos ? plain == key : DecodeJsonString(name) == key;
+    bool same =
+        plain.find('\\') == std::string_view::npos ? plain == key : DecodeJsonString(name) == key;
     if (same) *value = candidate;
     found |= same;
   }
@@ -414,7 +427,8 @@ void AppendJsonString(std::string_view text, std::string* out) {
       case '"': *out += "\\\""; break;
       case '\\': *out += "\\\\"; break;
       default:
-        if (static_cast<uint8_t>(c) < 0x20) *out += fmt::format("\\u{:04x}", static_cast<uint8_t>(c));
+        if (static_cast<uint8_t>(c) < 0x20)
+          *out += fmt::format("\\u{:04x}", static_cast<uint8_t>(c));
         else out->push_back(c);
     }
   }

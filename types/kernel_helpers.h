@@ -14,7 +14,8 @@ namespace sluice {
 
 template <typename Fn, typename... Args>
 inline auto InvokeOnValues(const KernelCall& call, const Args&... args) {
-  if constexpr (std::is_invocable_v<Fn, const KernelCall&, const Args&...>) return Fn{}(call, args...);
+  if constexpr (std::is_invocable_v<Fn, const KernelCall&, const Args&...>)
+    return Fn{}(call, args...);
   else return Fn{}(args...);
 }
 
@@ -34,11 +35,13 @@ void Map(const KernelCall& call) {
   MapRows<Fn, Out, Args...>(call, std::index_sequence_for<Args...>());
 }
 
-// For cheap functions of two numbers: loops that the compiler can vectorise when all rows are wanted.
+// For cheap functions of two numbers: loops that the compiler can vectorise when all rows are
+// wanted.
 template <typename Fn, typename Out, typename A, typename B>
 void MapFast(const KernelCall& call) {
   const Column &left = *call.args[0], &right = *call.args[1];
-  if (call.rows != nullptr || (left.constant() && right.constant())) return Map<Fn, Out, A, B>(call);
+  if (call.rows != nullptr || (left.constant() && right.constant()))
+    return Map<Fn, Out, A, B>(call);
   Out* __restrict out = call.out->Data<Out>();
   const A* a = left.Data<A>();
   const B* b = right.Data<B>();

@@ -12,12 +12,13 @@ struct Registry {
 
   Registry() {
     for (std::span<const Kernel> table :
-         {ComparisonKernels(), IntegerKernels(), FloatKernels(), NumericKernels(), CastKernels(), TextKernels(),
-          TextFormatKernels(), PatternKernels(), DateTimeKernels(), DateTimePartKernels(), MiscKernels(), JsonKernels(),
-          ToCharKernels(), registered}) {
+         {ComparisonKernels(), IntegerKernels(), FloatKernels(), NumericKernels(), CastKernels(),
+          TextKernels(), TextFormatKernels(), PatternKernels(), DateTimeKernels(),
+          DateTimePartKernels(), MiscKernels(), JsonKernels(), ToCharKernels(), registered}) {
       for (const Kernel& kernel : table) all.push_back(&kernel);
     }
-    std::sort(all.begin(), all.end(), [](const Kernel* a, const Kernel* b) { return a->function < b->function; });
+    std::sort(all.begin(), all.end(),
+              [](const Kernel* a, const Kernel* b) { return a->function < b->function; });
     for (size_t i = 1; i < all.size(); i++) SLUICE_ASSERT(all[i - 1]->function != all[i]->function);
   }
 };
@@ -33,8 +34,9 @@ void RegisterKernels(std::span<const Kernel> kernels) { registered = kernels; }
 
 const Kernel* FindKernel(Oid function) {
   const auto& all = TheRegistry().all;
-  auto found = std::lower_bound(all.begin(), all.end(), function,
-                                [](const Kernel* kernel, Oid oid) { return kernel->function < oid; });
+  auto found =
+      std::lower_bound(all.begin(), all.end(), function,
+                       [](const Kernel* kernel, Oid oid) { return kernel->function < oid; });
   return found != all.end() && (*found)->function == function ? *found : nullptr;
 }
 

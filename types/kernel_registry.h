@@ -1,4 +1,5 @@
-// How the kernel files register: each gives its table, kernel_registry.cc merges them by function oid.
+// How the kernel files register: each gives its table, kernel_registry.cc merges them by function
+// oid.
 #pragma once
 
 #include <span>
@@ -21,8 +22,8 @@ std::span<const Kernel> MiscKernels();
 std::span<const Kernel> JsonKernels();
 std::span<const Kernel> ToCharKernels();
 
-// Kernels that need more than types/ has (pg_terminate_backend). By the main program, before the first use of
-// the registry; the table must last.
+// Kernels that need more than types/ has (pg_terminate_backend). By the main program, before the
+// first use of the registry; the table must last.
 void RegisterKernels(std::span<const Kernel> kernels);
 
 }  // namespace sluice

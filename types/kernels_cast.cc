@@ -17,7 +17,9 @@ namespace {
 using View = std::string_view;
 
 template <typename T>
-constexpr const char* kTypeName = sizeof(T) == 2 ? "smallint" : sizeof(T) == 4 ? "integer" : "bigint";
+constexpr const char* kTypeName = sizeof(T) == 2   ? "smallint"
+                                  : sizeof(T) == 4 ? "integer"
+                                                   : "bigint";
 
 template <typename T>
 [[noreturn]] void OutOfRange() {
@@ -27,7 +29,8 @@ template <typename T>
 template <typename To>
 struct Narrow {
   To operator()(int64_t value) const {
-    if (value < std::numeric_limits<To>::min() || value > std::numeric_limits<To>::max()) OutOfRange<To>();
+    if (value < std::numeric_limits<To>::min() || value > std::numeric_limits<To>::max())
+      OutOfRange<To>();
     return static_cast<To>(value);
   }
 };
@@ -54,13 +57,15 @@ struct DoubleToFloat {
     if (std::isinf(result) && !std::isinf(value)) {
       Throw(sqlstate::kNumericValueOutOfRange, "value out of range: overflow");
     }
-    if (result == 0 && value != 0) Throw(sqlstate::kNumericValueOutOfRange, "value out of range: underflow");
+    if (result == 0 && value != 0)
+      Throw(sqlstate::kNumericValueOutOfRange, "value out of range: underflow");
     return result;
   }
 };
 struct Int8ToOid {
   uint32_t operator()(int64_t value) const {
-    if (value < 0 || value > UINT32_MAX) Throw(sqlstate::kNumericValueOutOfRange, "OID out of range");
+    if (value < 0 || value > UINT32_MAX)
+      Throw(sqlstate::kNumericValueOutOfRange, "OID out of range");
     return static_cast<uint32_t>(value);
   }
 };
@@ -69,8 +74,8 @@ struct NumericToInt {
   To operator()(View wire) const {
     Numeric value = NumericFromWire(wire);
     if (value.special()) {
-      Throw(sqlstate::kFeatureNotSupported, "cannot convert {} to {}", value.nan() ? "NaN" : "infinity",
-            kTypeName<To>);
+      Throw(sqlstate::kFeatureNotSupported, "cannot convert {} to {}",
+            value.nan() ? "NaN" : "infinity", kTypeName<To>);
     }
     int64_t whole = 0;
     if (!NumericToInt64(value, &whole)) OutOfRange<To>();
@@ -78,7 +83,9 @@ struct NumericToInt {
   }
 };
 struct IntToNumeric {
-  View operator()(const KernelCall& call, int64_t value) const { return StoreSmall(value, 0, 0, call.context->arena); }
+  View operator()(const KernelCall& call, int64_t value) const {
+    return StoreSmall(value, 0, 0, call.context->arena);
+  }
 };
 struct DoubleToNumeric {
   View operator()(const KernelCall& call, double value) const {
@@ -116,7 +123,8 @@ struct BoolToText { View operator()(uint8_t value) const { return value ? "true"
 struct CharToInt { int32_t operator()(View c) const { return static_cast<signed char>(c[0]); } };
 struct IntToChar {
   View operator()(const KernelCall& call, int32_t value) const {
-    if (value < INT8_MIN || value > INT8_MAX) Throw(sqlstate::kNumericValueOutOfRange, "\"char\" out of range");
+    if (value < INT8_MIN || value > INT8_MAX)
+      Throw(sqlstate::kNumericValueOutOfRange, "\"char\" out of range");
     char c = static_cast<char>(value);
     return CopyResult(call, View(&c, 1));
   }
@@ -149,8 +157,12 @@ struct CoerceToBpchar {
     return CoerceBpchar(text, typmod, explicit_cast != 0, call.context->arena);
   }
 };
-struct RoundTimestamp { int64_t operator()(int64_t t, int32_t typmod) const { return RoundTimestampTo(t, typmod); } };
-struct RoundTime { int64_t operator()(int64_t t, int32_t typmod) const { return RoundTimeTo(t, typmod); } };
+struct RoundTimestamp {
+  int64_t operator()(int64_t t, int32_t typmod) const { return RoundTimestampTo(t, typmod); }
+};
+struct RoundTime {
+  int64_t operator()(int64_t t, int32_t typmod) const { return RoundTimeTo(t, typmod); }
+};
 struct RoundInterval {
   Interval operator()(Interval value, int32_t typmod) const {
     ApplyIntervalTypmod(&value, typmod);
@@ -162,7 +174,9 @@ const TimeZone& Zone(const KernelCall& call) { return ZoneOf(*call.context->sett
 
 struct DateToStamp { int64_t operator()(int32_t date) const { return DateToTimestamp(date); } };
 struct DateToStamptz {
-  int64_t operator()(const KernelCall& call, int32_t date) const { return DateToTimestamptz(date, Zone(call)); }
+  int64_t operator()(const KernelCall& call, int32_t date) const {
+    return DateToTimestamptz(date, Zone(call));
+  }
 };
 struct StampToDate { int32_t operator()(int64_t t) const { return TimestampToDate(t); } };
 struct StamptzToDate {
@@ -171,10 +185,14 @@ struct StamptzToDate {
   }
 };
 struct StamptzToStamp {
-  int64_t operator()(const KernelCall& call, int64_t t) const { return TimestamptzToLocal(t, Zone(call)); }
+  int64_t operator()(const KernelCall& call, int64_t t) const {
+    return TimestamptzToLocal(t, Zone(call));
+  }
 };
 struct StampToStamptz {
-  int64_t operator()(const KernelCall& call, int64_t t) const { return LocalToTimestamptz(t, Zone(call)); }
+  int64_t operator()(const KernelCall& call, int64_t t) const {
+    return LocalToTimestamptz(t, Zone(call));
+  }
 };
 int64_t TimeOfDay(int64_t timestamp) {
   int64_t time = timestamp % kMicrosPerDay;
@@ -190,7 +208,9 @@ void StampToTime(const KernelCall& call) {
   });
 }
 struct TimeToInterval { Interval operator()(int64_t time) const { return {time, 0, 0}; } };
-struct IntervalToTime { int64_t operator()(const Interval& span) const { return TimeOfDay(span.microseconds); } };
+struct IntervalToTime {
+  int64_t operator()(const Interval& span) const { return TimeOfDay(span.microseconds); }
+};
 
 constexpr Kernel kKernels[] = {
     {313, "int4", true, Map<Widen<int32_t>, int32_t, int16_t>},

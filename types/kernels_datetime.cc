@@ -19,15 +19,20 @@ int32_t CheckedDate(int64_t date) {
   return static_cast<int32_t>(date);
 }
 struct DatePlusInt {
-  I operator()(I date, I days) const { return IsInfinite(date) ? date : CheckedDate(int64_t{date} + days); }
+  I operator()(I date, I days) const {
+    return IsInfinite(date) ? date : CheckedDate(int64_t{date} + days);
+  }
 };
 struct IntPlusDate { I operator()(I days, I date) const { return DatePlusInt()(date, days); } };
 struct DateMinusInt {
-  I operator()(I date, I days) const { return IsInfinite(date) ? date : CheckedDate(int64_t{date} - days); }
+  I operator()(I date, I days) const {
+    return IsInfinite(date) ? date : CheckedDate(int64_t{date} - days);
+  }
 };
 struct DateMinusDate {
   I operator()(I a, I b) const {
-    if (IsInfinite(a) || IsInfinite(b)) Throw(sqlstate::kDatetimeFieldOverflow, "cannot subtract infinite dates");
+    if (IsInfinite(a) || IsInfinite(b))
+      Throw(sqlstate::kDatetimeFieldOverflow, "cannot subtract infinite dates");
     return a - b;
   }
 };
@@ -42,9 +47,13 @@ struct DatePlusTime {
 };
 struct TimePlusDate { L operator()(L time, I date) const { return DatePlusTime()(date, time); } };
 
-struct StampPlusSpan { L operator()(L t, const Interval& span) const { return TimestampPlusInterval(t, span); } };
+struct StampPlusSpan {
+  L operator()(L t, const Interval& span) const { return TimestampPlusInterval(t, span); }
+};
 struct StampMinusSpan {
-  L operator()(L t, const Interval& span) const { return TimestampPlusInterval(t, NegateInterval(span)); }
+  L operator()(L t, const Interval& span) const {
+    return TimestampPlusInterval(t, NegateInterval(span));
+  }
 };
 struct StamptzPlusSpan {
   L operator()(const KernelCall& call, L t, const Interval& span) const {
@@ -57,16 +66,26 @@ struct StamptzMinusSpan {
   }
 };
 struct DatePlusSpan {
-  L operator()(I date, const Interval& span) const { return TimestampPlusInterval(DateToTimestamp(date), span); }
+  L operator()(I date, const Interval& span) const {
+    return TimestampPlusInterval(DateToTimestamp(date), span);
+  }
 };
 struct DateMinusSpan {
-  L operator()(I date, const Interval& span) const { return DatePlusSpan()(date, NegateInterval(span)); }
+  L operator()(I date, const Interval& span) const {
+    return DatePlusSpan()(date, NegateInterval(span));
+  }
 };
-struct SpanPlusStamp { L operator()(const Interval& span, L t) const { return TimestampPlusInterval(t, span); } };
+struct SpanPlusStamp {
+  L operator()(const Interval& span, L t) const { return TimestampPlusInterval(t, span); }
+};
 struct SpanPlusStamptz {
-  L operator()(const KernelCall& call, const Interval& span, L t) const { return StamptzPlusSpan()(call, t, span); }
+  L operator()(const KernelCall& call, const Interval& span, L t) const {
+    return StamptzPlusSpan()(call, t, span);
+  }
 };
-struct SpanPlusDate { L operator()(const Interval& span, I date) const { return DatePlusSpan()(date, span); } };
+struct SpanPlusDate {
+  L operator()(const Interval& span, I date) const { return DatePlusSpan()(date, span); }
+};
 struct StampMinusStamp {
   Interval operator()(L a, L b) const {
     if (IsInfinite(a) || IsInfinite(b)) {
@@ -83,20 +102,38 @@ int64_t WithinDay(int64_t time) {
   return time < 0 ? time + kMicrosPerDay : time;
 }
 struct TimePlusSpan {
-  L operator()(L time, const Interval& span) const { return WithinDay(time + span.microseconds % kMicrosPerDay); }
+  L operator()(L time, const Interval& span) const {
+    return WithinDay(time + span.microseconds % kMicrosPerDay);
+  }
 };
 struct TimeMinusSpan {
-  L operator()(L time, const Interval& span) const { return WithinDay(time - span.microseconds % kMicrosPerDay); }
+  L operator()(L time, const Interval& span) const {
+    return WithinDay(time - span.microseconds % kMicrosPerDay);
+  }
 };
-struct SpanPlusTime { L operator()(const Interval& span, L time) const { return TimePlusSpan()(time, span); } };
+struct SpanPlusTime {
+  L operator()(const Interval& span, L time) const { return TimePlusSpan()(time, span); }
+};
 struct TimeMinusTime { Interval operator()(L a, L b) const { return {a - b, 0, 0}; } };
 
-struct SpanPlus { Interval operator()(const Interval& a, const Interval& b) const { return AddIntervals(a, b); } };
-struct SpanMinus { Interval operator()(const Interval& a, const Interval& b) const { return SubtractIntervals(a, b); } };
+struct SpanPlus {
+  Interval operator()(const Interval& a, const Interval& b) const { return AddIntervals(a, b); }
+};
+struct SpanMinus {
+  Interval operator()(const Interval& a, const Interval& b) const {
+    return SubtractIntervals(a, b);
+  }
+};
 struct SpanNegate { Interval operator()(const Interval& a) const { return NegateInterval(a); } };
-struct SpanTimes { Interval operator()(const Interval& a, double b) const { return MultiplyInterval(a, b); } };
-struct TimesSpan { Interval operator()(double b, const Interval& a) const { return MultiplyInterval(a, b); } };
-struct SpanDivide { Interval operator()(const Interval& a, double b) const { return DivideInterval(a, b); } };
+struct SpanTimes {
+  Interval operator()(const Interval& a, double b) const { return MultiplyInterval(a, b); }
+};
+struct TimesSpan {
+  Interval operator()(double b, const Interval& a) const { return MultiplyInterval(a, b); }
+};
+struct SpanDivide {
+  Interval operator()(const Interval& a, double b) const { return DivideInterval(a, b); }
+};
 
 // Days beyond 30 become months.
 Interval JustifyDays(Interval span) {
@@ -114,8 +151,10 @@ Interval JustifyAll(Interval span) {
   span.months += static_cast<int32_t>(days / 30);
   days %= 30;
   auto sign = [](int64_t x) { return (x > 0) - (x < 0); };
-  if (span.months > 0 && (days < 0 || (days == 0 && span.microseconds < 0))) days += 30, span.months--;
-  else if (span.months < 0 && (days > 0 || (days == 0 && span.microseconds > 0))) days -= 30, span.months++;
+  if (span.months > 0 && (days < 0 || (days == 0 && span.microseconds < 0)))
+    days += 30, span.months--;
+  else if (span.months < 0 && (days > 0 || (days == 0 && span.microseconds > 0)))
+    days -= 30, span.months++;
   if (sign(days) > 0 && span.microseconds < 0) span.microseconds += kMicrosPerDay, days--;
   else if (sign(days) < 0 && span.microseconds > 0) span.microseconds -= kMicrosPerDay, days++;
   span.days = static_cast<int32_t>(days);
@@ -125,9 +164,11 @@ struct JustifyH { Interval operator()(const Interval& span) const { return Justi
 struct JustifyD { Interval operator()(const Interval& span) const { return JustifyDays(span); } };
 struct JustifyI { Interval operator()(const Interval& span) const { return JustifyAll(span); } };
 
-// age() takes infinity for the moment that its bits would be, as Postgres 15 does; -infinity is an error.
+// age() takes infinity for the moment that its bits would be, as Postgres 15 does; -infinity is an
+// error.
 int64_t AgeOperand(int64_t t) {
-  if (t == kTimestampMinusInfinity) Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
+  if (t == kTimestampMinusInfinity)
+    Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
   return t;
 }
 int64_t AgeOperand(int64_t t, const TimeZone& zone) {
@@ -138,7 +179,9 @@ int64_t AgeOperand(int64_t t, const TimeZone& zone) {
   }
   return local;
 }
-struct AgeOfStamps { Interval operator()(L a, L b) const { return TimestampAge(AgeOperand(a), AgeOperand(b)); } };
+struct AgeOfStamps {
+  Interval operator()(L a, L b) const { return TimestampAge(AgeOperand(a), AgeOperand(b)); }
+};
 struct AgeOfStamptzs {
   Interval operator()(const KernelCall& call, L a, L b) const {
     return TimestampAge(AgeOperand(a, Zone(call)), AgeOperand(b, Zone(call)));
@@ -146,10 +189,13 @@ struct AgeOfStamptzs {
 };
 // Against the current date's midnight.
 int64_t LocalMidnight(const KernelCall& call) {
-  return DateToTimestamp(TimestampToDate(TimestamptzToLocal(call.context->settings->now, Zone(call))));
+  return DateToTimestamp(
+      TimestampToDate(TimestamptzToLocal(call.context->settings->now, Zone(call))));
 }
 struct AgeOfStamp {
-  Interval operator()(const KernelCall& call, L a) const { return TimestampAge(LocalMidnight(call), AgeOperand(a)); }
+  Interval operator()(const KernelCall& call, L a) const {
+    return TimestampAge(LocalMidnight(call), AgeOperand(a));
+  }
 };
 struct AgeOfStamptz {
   Interval operator()(const KernelCall& call, L a) const {
@@ -158,7 +204,9 @@ struct AgeOfStamptz {
 };
 
 struct Now { L operator()(const KernelCall& call) const { return call.context->settings->now; } };
-struct StatementNow { L operator()(const KernelCall& call) const { return call.context->settings->statement_now; } };
+struct StatementNow {
+  L operator()(const KernelCall& call) const { return call.context->settings->statement_now; }
+};
 
 struct DateIsFinite { bool operator()(I date) const { return !IsInfinite(date); } };
 struct StampIsFinite { bool operator()(L t) const { return !IsInfinite(t); } };
@@ -167,9 +215,11 @@ struct SpanIsFinite { bool operator()(const Interval&) const { return true; } };
 int64_t MakeDay(int32_t year, int32_t month, int32_t day, bool of_timestamp) {
   int32_t y = year < 0 ? year + 1 : year;  // there is no year 0
   int32_t shown = of_timestamp ? year : y;  // in messages
-  bool bad = year == 0 || month < 1 || month > 12 || day < 1 || (month >= 1 && month <= 12 && day > DaysInMonth(y, month));
+  bool bad = year == 0 || month < 1 || month > 12 || day < 1 ||
+             (month >= 1 && month <= 12 && day > DaysInMonth(y, month));
   if (bad) {
-    Throw(sqlstate::kDatetimeFieldOverflow, "date field value out of range: {}-{:02}-{:02}", shown, month, day);
+    Throw(sqlstate::kDatetimeFieldOverflow, "date field value out of range: {}-{:02}-{:02}", shown,
+          month, day);
   }
   int64_t date = int64_t{JulianDay(y, month, day)} - kPostgresEpochJulian;
   if (y > 5874898 || y < -4800 || !IsValidDate(date)) {
@@ -178,30 +228,38 @@ int64_t MakeDay(int32_t year, int32_t month, int32_t day, bool of_timestamp) {
   return date;
 }
 int64_t MakeTimeOfDay(int32_t hour, int32_t minute, double second) {
-  bool bad = hour < 0 || minute < 0 || minute > 59 || std::isnan(second) || second < 0 || second > 60 ||
-             hour > 24 || (hour == 24 && (minute > 0 || second > 0));
+  bool bad = hour < 0 || minute < 0 || minute > 59 || std::isnan(second) || second < 0 ||
+             second > 60 || hour > 24 || (hour == 24 && (minute > 0 || second > 0));
   if (bad) {
     char text[64];
     snprintf(text, sizeof text, "%d:%02d:%02g", hour, minute, second);
     Throw(sqlstate::kDatetimeFieldOverflow, "time field value out of range: {}", text);
   }
-  return ((hour * 60LL + minute) * 60) * kMicrosPerSecond + static_cast<int64_t>(std::rint(second * 1e6));
+  return ((hour * 60LL + minute) * 60) * kMicrosPerSecond +
+         static_cast<int64_t>(std::rint(second * 1e6));
 }
-struct MakeDate { I operator()(I y, I m, I d) const { return static_cast<I>(MakeDay(y, m, d, false)); } };
+struct MakeDate {
+  I operator()(I y, I m, I d) const { return static_cast<I>(MakeDay(y, m, d, false)); }
+};
 struct MakeTime { L operator()(I h, I m, double s) const { return MakeTimeOfDay(h, m, s); } };
 struct MakeTimestamp {
   L operator()(I y, I mon, I d, I h, I m, double s) const {
-    __int128 t = static_cast<__int128>(MakeDay(y, mon, d, true)) * kMicrosPerDay + MakeTimeOfDay(h, m, s);
-    if (t < kTimestampMin || t >= kTimestampEnd) Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
+    __int128 t =
+        static_cast<__int128>(MakeDay(y, mon, d, true)) * kMicrosPerDay + MakeTimeOfDay(h, m, s);
+    if (t < kTimestampMin || t >= kTimestampEnd)
+      Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
     return static_cast<int64_t>(t);
   }
 };
 struct MakeInterval {
-  Interval operator()(I years, I months, I weeks, I days, I hours, I minutes, double seconds) const {
+  Interval operator()(I years, I months, I weeks, I days, I hours, I minutes,
+                      double seconds) const {
     int64_t total_months = int64_t{years} * 12 + months, total_days = int64_t{weeks} * 7 + days;
-    __int128 micros = static_cast<__int128>(hours) * kMicrosPerHour + static_cast<__int128>(minutes) * kMicrosPerMinute;
-    bool bad = std::isnan(seconds) || std::isinf(seconds) || std::abs(seconds) > 9e12 || total_months > INT32_MAX ||
-               total_months < INT32_MIN || total_days > INT32_MAX || total_days < INT32_MIN;
+    __int128 micros = static_cast<__int128>(hours) * kMicrosPerHour +
+                      static_cast<__int128>(minutes) * kMicrosPerMinute;
+    bool bad = std::isnan(seconds) || std::isinf(seconds) || std::abs(seconds) > 9e12 ||
+               total_months > INT32_MAX || total_months < INT32_MIN || total_days > INT32_MAX ||
+               total_days < INT32_MIN;
     if (bad) Throw(sqlstate::kDatetimeFieldOverflow, "interval out of range");
     micros += static_cast<int64_t>(std::rint(seconds * 1e6));
     return {static_cast<int64_t>(micros), static_cast<I>(total_days), static_cast<I>(total_months)};
@@ -212,7 +270,8 @@ struct EpochToTimestamptz {
     if (std::isnan(seconds)) Throw(sqlstate::kDatetimeFieldOverflow, "timestamp cannot be NaN");
     if (std::isinf(seconds)) return seconds > 0 ? kTimestampInfinity : kTimestampMinusInfinity;
     double micros = std::rint((seconds - static_cast<double>(kPostgresEpochUnixSeconds)) * 1e6);
-    bool in_range = micros >= static_cast<double>(kTimestampMin) && micros < static_cast<double>(kTimestampEnd);
+    bool in_range =
+        micros >= static_cast<double>(kTimestampMin) && micros < static_cast<double>(kTimestampEnd);
     if (!in_range) {
       char text[64];
       snprintf(text, sizeof text, "%g", seconds);
@@ -223,17 +282,22 @@ struct EpochToTimestamptz {
 };
 
 struct StamptzAtZone {
-  L operator()(View zone, L t) const { return IsInfinite(t) ? t : TimestamptzToLocal(t, ZoneByName(zone)); }
+  L operator()(View zone, L t) const {
+    return IsInfinite(t) ? t : TimestamptzToLocal(t, ZoneByName(zone));
+  }
 };
 struct StampAtZone {
-  L operator()(View zone, L t) const { return IsInfinite(t) ? t : LocalToTimestamptz(t, ZoneByName(zone)); }
+  L operator()(View zone, L t) const {
+    return IsInfinite(t) ? t : LocalToTimestamptz(t, ZoneByName(zone));
+  }
 };
 int64_t ShiftBy(const KernelCall& call, int64_t t, const Interval& zone, int sign) {
   if (IsInfinite(t)) return t;
   if (zone.months != 0 || zone.days != 0) {
     std::string text;
     AppendIntervalText(zone, *call.context->settings, &text);
-    Throw(sqlstate::kInvalidParameterValue, "interval time zone \"{}\" must not include months or days", text);
+    Throw(sqlstate::kInvalidParameterValue,
+          "interval time zone \"{}\" must not include months or days", text);
   }
   // Postgres keeps the offset in 32 bits.
   int64_t seconds = static_cast<int32_t>(zone.microseconds / kMicrosPerSecond);
@@ -242,10 +306,14 @@ int64_t ShiftBy(const KernelCall& call, int64_t t, const Interval& zone, int sig
   return shifted;
 }
 struct StamptzAtOffset {
-  L operator()(const KernelCall& call, const Interval& zone, L t) const { return ShiftBy(call, t, zone, 1); }
+  L operator()(const KernelCall& call, const Interval& zone, L t) const {
+    return ShiftBy(call, t, zone, 1);
+  }
 };
 struct StampAtOffset {
-  L operator()(const KernelCall& call, const Interval& zone, L t) const { return ShiftBy(call, t, zone, -1); }
+  L operator()(const KernelCall& call, const Interval& zone, L t) const {
+    return ShiftBy(call, t, zone, -1);
+  }
 };
 
 struct DateLarger { I operator()(I a, I b) const { return std::max(a, b); } };

@@ -13,8 +13,28 @@ namespace {
 using View = std::string_view;
 
 enum class Unit : uint8_t {
-  kUnknown, kMicroseconds, kMilliseconds, kSecond, kMinute, kHour, kDay, kWeek, kMonth, kQuarter, kYear,
-  kDecade, kCentury, kMillennium, kIsoYear, kJulian, kDow, kIsoDow, kDoy, kEpoch, kTimezone, kTimezoneHour,
+  kUnknown,
+  kMicroseconds,
+  kMilliseconds,
+  kSecond,
+  kMinute,
+  kHour,
+  kDay,
+  kWeek,
+  kMonth,
+  kQuarter,
+  kYear,
+  kDecade,
+  kCentury,
+  kMillennium,
+  kIsoYear,
+  kJulian,
+  kDow,
+  kIsoDow,
+  kDoy,
+  kEpoch,
+  kTimezone,
+  kTimezoneHour,
   kTimezoneMinute,
 };
 
@@ -24,24 +44,72 @@ struct UnitName {
 };
 // As far as Postgres looks at them: the first ten characters.
 constexpr UnitName kUnitNames[] = {
-    {"microsecon", Unit::kMicroseconds}, {"us", Unit::kMicroseconds}, {"usec", Unit::kMicroseconds},
-    {"usecs", Unit::kMicroseconds}, {"usecond", Unit::kMicroseconds}, {"useconds", Unit::kMicroseconds},
-    {"millisecon", Unit::kMilliseconds}, {"ms", Unit::kMilliseconds}, {"msec", Unit::kMilliseconds},
-    {"msecs", Unit::kMilliseconds}, {"msecond", Unit::kMilliseconds}, {"mseconds", Unit::kMilliseconds},
-    {"second", Unit::kSecond}, {"seconds", Unit::kSecond}, {"s", Unit::kSecond}, {"sec", Unit::kSecond},
-    {"secs", Unit::kSecond}, {"minute", Unit::kMinute}, {"minutes", Unit::kMinute}, {"m", Unit::kMinute},
-    {"min", Unit::kMinute}, {"mins", Unit::kMinute}, {"hour", Unit::kHour}, {"hours", Unit::kHour},
-    {"h", Unit::kHour}, {"hr", Unit::kHour}, {"hrs", Unit::kHour}, {"day", Unit::kDay}, {"days", Unit::kDay},
-    {"d", Unit::kDay}, {"week", Unit::kWeek}, {"weeks", Unit::kWeek}, {"w", Unit::kWeek},
-    {"month", Unit::kMonth}, {"months", Unit::kMonth}, {"mon", Unit::kMonth}, {"mons", Unit::kMonth},
-    {"qtr", Unit::kQuarter}, {"quarter", Unit::kQuarter}, {"year", Unit::kYear}, {"years", Unit::kYear},
-    {"y", Unit::kYear}, {"yr", Unit::kYear}, {"yrs", Unit::kYear}, {"decade", Unit::kDecade},
-    {"decades", Unit::kDecade}, {"dec", Unit::kDecade}, {"decs", Unit::kDecade}, {"century", Unit::kCentury},
-    {"centuries", Unit::kCentury}, {"c", Unit::kCentury}, {"cent", Unit::kCentury},
-    {"millennium", Unit::kMillennium}, {"millennia", Unit::kMillennium}, {"mil", Unit::kMillennium},
-    {"mils", Unit::kMillennium}, {"isoyear", Unit::kIsoYear}, {"julian", Unit::kJulian}, {"jd", Unit::kJulian},
-    {"j", Unit::kJulian}, {"dow", Unit::kDow}, {"isodow", Unit::kIsoDow}, {"doy", Unit::kDoy},
-    {"epoch", Unit::kEpoch}, {"timezone", Unit::kTimezone}, {"timezone_h", Unit::kTimezoneHour},
+    {"microsecon", Unit::kMicroseconds},
+    {"us", Unit::kMicroseconds},
+    {"usec", Unit::kMicroseconds},
+    {"usecs", Unit::kMicroseconds},
+    {"usecond", Unit::kMicroseconds},
+    {"useconds", Unit::kMicroseconds},
+    {"millisecon", Unit::kMilliseconds},
+    {"ms", Unit::kMilliseconds},
+    {"msec", Unit::kMilliseconds},
+    {"msecs", Unit::kMilliseconds},
+    {"msecond", Unit::kMilliseconds},
+    {"mseconds", Unit::kMilliseconds},
+    {"second", Unit::kSecond},
+    {"seconds", Unit::kSecond},
+    {"s", Unit::kSecond},
+    {"sec", Unit::kSecond},
+    {"secs", Unit::kSecond},
+    {"minute", Unit::kMinute},
+    {"minutes", Unit::kMinute},
+    {"m", Unit::kMinute},
+    {"min", Unit::kMinute},
+    {"mins", Unit::kMinute},
+    {"hour", Unit::kHour},
+    {"hours", Unit::kHour},
+    {"h", Unit::kHour},
+    {"hr", Unit::kHour},
+    {"hrs", Unit::kHour},
+    {"day", Unit::kDay},
+    {"days", Unit::kDay},
+    {"d", Unit::kDay},
+    {"week", Unit::kWeek},
+    {"weeks", Unit::kWeek},
+    {"w", Unit::kWeek},
+    {"month", Unit::kMonth},
+    {"months", Unit::kMonth},
+    {"mon", Unit::kMonth},
+    {"mons", Unit::kMonth},
+    {"qtr", Unit::kQuarter},
+    {"quarter", Unit::kQuarter},
+    {"year", Unit::kYear},
+    {"years", Unit::kYear},
+    {"y", Unit::kYear},
+    {"yr", Unit::kYear},
+    {"yrs", Unit::kYear},
+    {"decade", Unit::kDecade},
+    {"decades", Unit::kDecade},
+    {"dec", Unit::kDecade},
+    {"decs", Unit::kDecade},
+    {"century", Unit::kCentury},
+    {"centuries", Unit::kCentury},
+    {"c", Unit::kCentury},
+    {"cent", Unit::kCentury},
+    {"millennium", Unit::kMillennium},
+    {"millennia", Unit::kMillennium},
+    {"mil", Unit::kMillennium},
+    {"mils", Unit::kMillennium},
+    {"isoyear", Unit::kIsoYear},
+    {"julian", Unit::kJulian},
+    {"jd", Unit::kJulian},
+    {"j", Unit::kJulian},
+    {"dow", Unit::kDow},
+    {"isodow", Unit::kIsoDow},
+    {"doy", Unit::kDoy},
+    {"epoch", Unit::kEpoch},
+    {"timezone", Unit::kTimezone},
+    {"timezone_h", Unit::kTimezoneHour},
     {"timezone_m", Unit::kTimezoneMinute},
 };
 
@@ -61,7 +129,8 @@ Unit UnitOf(View name) {
 
 [[noreturn]] void BadUnit(View name, const char* type, Unit unit) {
   if (unit == Unit::kUnknown) {
-    Throw(sqlstate::kInvalidParameterValue, "unit \"{}\" not recognized for type {}", Lower(name), type);
+    Throw(sqlstate::kInvalidParameterValue, "unit \"{}\" not recognized for type {}", Lower(name),
+          type);
   }
   Throw(sqlstate::kFeatureNotSupported, "unit \"{}\" not supported for type {}", Lower(name), type);
 }
@@ -116,7 +185,9 @@ bool DatePart(Unit unit, int64_t day, Part* part) {
     }
     case Unit::kDow: part->value = WeekdayOf(day); return true;
     case Unit::kIsoDow: part->value = WeekdayOf(day) == 0 ? 7 : WeekdayOf(day); return true;
-    case Unit::kDoy: part->value = day - (int64_t{JulianDay(year, 1, 1)} - kPostgresEpochJulian) + 1; return true;
+    case Unit::kDoy:
+      part->value = day - (int64_t{JulianDay(year, 1, 1)} - kPostgresEpochJulian) + 1;
+      return true;
     default: return false;
   }
 }
@@ -124,7 +195,9 @@ bool DatePart(Unit unit, int64_t day, Part* part) {
 bool TimePart(Unit unit, int64_t micros_of_day, Part* part) {
   switch (unit) {
     case Unit::kMicroseconds: part->value = micros_of_day % kMicrosPerMinute; return true;
-    case Unit::kMilliseconds: *part = {Part::kValue, micros_of_day % kMicrosPerMinute, 3, 0}; return true;
+    case Unit::kMilliseconds:
+      *part = {Part::kValue, micros_of_day % kMicrosPerMinute, 3, 0};
+      return true;
     case Unit::kSecond: *part = {Part::kValue, micros_of_day % kMicrosPerMinute, 6, 0}; return true;
     case Unit::kMinute: part->value = micros_of_day / kMicrosPerMinute % 60; return true;
     case Unit::kHour: part->value = micros_of_day / kMicrosPerHour; return true;
@@ -135,7 +208,11 @@ bool TimePart(Unit unit, int64_t micros_of_day, Part* part) {
 // Fields that only grow with time are infinite at infinity, the others are NULL there.
 Part InfinitePart(Unit unit, bool minus) {
   switch (unit) {
-    case Unit::kYear: case Unit::kDecade: case Unit::kCentury: case Unit::kMillennium: case Unit::kJulian:
+    case Unit::kYear:
+    case Unit::kDecade:
+    case Unit::kCentury:
+    case Unit::kMillennium:
+    case Unit::kJulian:
     case Unit::kIsoYear: case Unit::kEpoch:
       return {minus ? Part::kMinusInfinity : Part::kInfinity, 0, 0, 0};
     default: return {Part::kNull, 0, 0, 0};
@@ -145,18 +222,22 @@ Part InfinitePart(Unit unit, bool minus) {
 Part PartOfTimestamp(View name, int64_t t, const TimeZone* zone) {
   const char* type = zone != nullptr ? kTimestamptzName : kTimestampName;
   Unit unit = UnitOf(name);
-  bool of_zone = unit == Unit::kTimezone || unit == Unit::kTimezoneHour || unit == Unit::kTimezoneMinute;
+  bool of_zone =
+      unit == Unit::kTimezone || unit == Unit::kTimezoneHour || unit == Unit::kTimezoneMinute;
   if (unit == Unit::kUnknown) BadUnit(name, type, unit);
   if (IsInfinite(t)) return InfinitePart(unit, t < 0);
   if (of_zone && zone == nullptr) BadUnit(name, type, unit);
   Part part;
   if (unit == Unit::kEpoch) {
-    return {Part::kValue, static_cast<__int128>(t) + kPostgresEpochUnixSeconds * kMicrosPerSecond, 6, 0};
+    return {Part::kValue, static_cast<__int128>(t) + kPostgresEpochUnixSeconds * kMicrosPerSecond,
+            6, 0};
   }
   int64_t offset = 0;
   if (zone != nullptr) offset = FieldsOf(t, zone).offset_seconds;
   if (of_zone) {
-    part.value = unit == Unit::kTimezone ? offset : unit == Unit::kTimezoneHour ? offset / 3600 : offset / 60 % 60;
+    part.value = unit == Unit::kTimezone       ? offset
+                 : unit == Unit::kTimezoneHour ? offset / 3600
+                                               : offset / 60 % 60;
     return part;
   }
   int64_t local = t + offset * kMicrosPerSecond;
@@ -201,7 +282,8 @@ Part PartOfInterval(View name, const Interval& span) {
     case Unit::kMillennium: part.value = years / 1000; break;
     case Unit::kEpoch: {
       // A year counts 365.25 days.
-      __int128 seconds = static_cast<__int128>(years) * 31557600 + (int64_t{months} * 30 + span.days) * int64_t{86400};
+      __int128 seconds = static_cast<__int128>(years) * 31557600 +
+                         (int64_t{months} * 30 + span.days) * int64_t{86400};
       __int128 micros = seconds * kMicrosPerSecond + span.microseconds;
       part = {Part::kValue, micros, 6, 0};
       break;
@@ -239,7 +321,9 @@ void StorePart(const KernelCall& call, size_t row, const Part& part, double* out
     case Part::kMinusInfinity: *out = -INFINITY; return;
     case Part::kJulianWithTime:
       *out = static_cast<double>(part.value) +
-             (static_cast<double>(part.micros / kMicrosPerSecond) + static_cast<double>(part.micros % kMicrosPerSecond) / 1e6) / 86400.0;
+             (static_cast<double>(part.micros / kMicrosPerSecond) +
+              static_cast<double>(part.micros % kMicrosPerSecond) / 1e6) /
+                 86400.0;
       return;
     case Part::kValue: break;
   }
@@ -266,7 +350,8 @@ void ExtractRows(const KernelCall& call, Fn&& part_of) {
 double AddedUp(Unit unit, const Part& part) {
   if (unit != Unit::kSecond || part.kind != Part::kValue) return NAN;
   auto micros = static_cast<int64_t>(part.value);
-  return static_cast<double>(micros / kMicrosPerSecond) + static_cast<double>(micros % kMicrosPerSecond) / 1e6;
+  return static_cast<double>(micros / kMicrosPerSecond) +
+         static_cast<double>(micros % kMicrosPerSecond) / 1e6;
 }
 double EpochAddedUp(const Interval& span) {
   double result = static_cast<double>(span.microseconds) / 1e6;
@@ -296,11 +381,13 @@ const TimeZone& Zone(const KernelCall& call) { return ZoneOf(*call.context->sett
 void ExtractDate(const KernelCall& call) { ExtractRows<View, int32_t>(call, PartOfDate); }
 void ExtractTime(const KernelCall& call) { ExtractRows<View, int64_t>(call, PartOfTime); }
 void ExtractTimestamp(const KernelCall& call) {
-  ExtractRows<View, int64_t>(call, [](View name, int64_t t) { return PartOfTimestamp(name, t, nullptr); });
+  ExtractRows<View, int64_t>(
+      call, [](View name, int64_t t) { return PartOfTimestamp(name, t, nullptr); });
 }
 void ExtractTimestamptz(const KernelCall& call) {
   const TimeZone* zone = &Zone(call);
-  ExtractRows<View, int64_t>(call, [zone](View name, int64_t t) { return PartOfTimestamp(name, t, zone); });
+  ExtractRows<View, int64_t>(
+      call, [zone](View name, int64_t t) { return PartOfTimestamp(name, t, zone); });
 }
 void ExtractInterval(const KernelCall& call) { ExtractRows<View, Interval>(call, PartOfInterval); }
 void DatePartDate(const KernelCall& call) {  // by way of timestamp
@@ -310,11 +397,13 @@ void DatePartDate(const KernelCall& call) {  // by way of timestamp
 }
 void DatePartTime(const KernelCall& call) { DatePartRows<int64_t>(call, PartOfTime); }
 void DatePartTimestamp(const KernelCall& call) {
-  DatePartRows<int64_t>(call, [](View name, int64_t t) { return PartOfTimestamp(name, t, nullptr); });
+  DatePartRows<int64_t>(call,
+                        [](View name, int64_t t) { return PartOfTimestamp(name, t, nullptr); });
 }
 void DatePartTimestamptz(const KernelCall& call) {
   const TimeZone* zone = &Zone(call);
-  DatePartRows<int64_t>(call, [zone](View name, int64_t t) { return PartOfTimestamp(name, t, zone); });
+  DatePartRows<int64_t>(call,
+                        [zone](View name, int64_t t) { return PartOfTimestamp(name, t, zone); });
 }
 void DatePartInterval(const KernelCall& call) { DatePartRows<Interval>(call, PartOfInterval); }
 
@@ -339,11 +428,18 @@ int64_t TruncateLocalUnchecked(View name, const char* type, int64_t local) {
     case Unit::kMonth: return start_of(year, month);
     case Unit::kQuarter: return start_of(year, (month - 1) / 3 * 3 + 1);
     case Unit::kYear: return start_of(year, 1);
-    case Unit::kDecade: return start_of(year > 0 ? year / 10 * 10 : -((8 - (year - 1)) / 10) * 10, 1);
-    case Unit::kCentury: return start_of(year > 0 ? (year + 99) / 100 * 100 - 99 : -((99 - (year - 1)) / 100) * 100 + 1, 1);
+    case Unit::kDecade:
+      return start_of(year > 0 ? year / 10 * 10 : -((8 - (year - 1)) / 10) * 10, 1);
+    case Unit::kCentury:
+      return start_of(
+          year > 0 ? (year + 99) / 100 * 100 - 99 : -((99 - (year - 1)) / 100) * 100 + 1, 1);
     case Unit::kMillennium:
-      return start_of(year > 0 ? (year + 999) / 1000 * 1000 - 999 : -((999 - (year - 1)) / 1000) * 1000 + 1, 1);
-    case Unit::kTimezone: case Unit::kTimezoneHour: case Unit::kTimezoneMinute: BadUnit(name, type, unit);
+      return start_of(
+          year > 0 ? (year + 999) / 1000 * 1000 - 999 : -((999 - (year - 1)) / 1000) * 1000 + 1, 1);
+    case Unit::kTimezone:
+    case Unit::kTimezoneHour:
+    case Unit::kTimezoneMinute:
+      BadUnit(name, type, unit);
     default: BadUnit(name, type, Unit::kUnknown);
   }
 }
@@ -359,7 +455,11 @@ int64_t TruncateInZone(View name, int64_t t, const TimeZone& zone) {
   int64_t cut = TruncateLocalUnchecked(name, kTimestamptzName, local);
   switch (UnitOf(name)) {
     // Within a day the offset is kept, so that a repeated hour stays itself.
-    case Unit::kMicroseconds: case Unit::kMilliseconds: case Unit::kSecond: case Unit::kMinute: case Unit::kHour:
+    case Unit::kMicroseconds:
+    case Unit::kMilliseconds:
+    case Unit::kSecond:
+    case Unit::kMinute:
+    case Unit::kHour:
       return cut - (local - t);
     default: return LocalToTimestamptz(cut, zone);
   }
@@ -370,7 +470,9 @@ struct TruncateTimestamp {
   }
 };
 struct TruncateTimestamptz {
-  int64_t operator()(const KernelCall& call, View name, int64_t t) const { return TruncateInZone(name, t, Zone(call)); }
+  int64_t operator()(const KernelCall& call, View name, int64_t t) const {
+    return TruncateInZone(name, t, Zone(call));
+  }
   int64_t operator()(const KernelCall&, View name, int64_t t, View zone) const {
     return IsInfinite(t) ? t : TruncateInZone(name, t, ZoneByName(zone));
   }
@@ -399,10 +501,14 @@ struct TruncateInterval {
       case Unit::kCentury: cut_months(1200); break;
       case Unit::kMillennium: cut_months(12000); break;
       case Unit::kWeek: {
-        Error error = MakeError(sqlstate::kFeatureNotSupported, "unit \"{}\" not supported for type interval", Lower(name));
+        Error error = MakeError(sqlstate::kFeatureNotSupported,
+                                "unit \"{}\" not supported for type interval", Lower(name));
         throw QueryError(error.Detail("Months usually have fractional weeks."));
       }
-      case Unit::kTimezone: case Unit::kTimezoneHour: case Unit::kTimezoneMinute: BadUnit(name, kIntervalName, unit);
+      case Unit::kTimezone:
+      case Unit::kTimezoneHour:
+      case Unit::kTimezoneMinute:
+        BadUnit(name, kIntervalName, unit);
       default: BadUnit(name, kIntervalName, Unit::kUnknown);
     }
     return cut;

@@ -8,9 +8,15 @@
 namespace sluice {
 namespace {
 
-[[noreturn]] void Overflow() { Throw(sqlstate::kNumericValueOutOfRange, "value out of range: overflow"); }
-[[noreturn]] void Underflow() { Throw(sqlstate::kNumericValueOutOfRange, "value out of range: underflow"); }
-[[noreturn]] void InputOutOfRange() { Throw(sqlstate::kNumericValueOutOfRange, "input is out of range"); }
+[[noreturn]] void Overflow() {
+  Throw(sqlstate::kNumericValueOutOfRange, "value out of range: overflow");
+}
+[[noreturn]] void Underflow() {
+  Throw(sqlstate::kNumericValueOutOfRange, "value out of range: underflow");
+}
+[[noreturn]] void InputOutOfRange() {
+  Throw(sqlstate::kNumericValueOutOfRange, "input is out of range");
+}
 
 struct Plus {
   template <typename T>
@@ -36,7 +42,8 @@ struct Times {
 struct Divide {
   template <typename T>
   T operator()(T a, T b) const {
-    if (__builtin_expect(b == 0, 0) && !std::isnan(a)) Throw(sqlstate::kDivisionByZero, "division by zero");
+    if (__builtin_expect(b == 0, 0) && !std::isnan(a))
+      Throw(sqlstate::kDivisionByZero, "division by zero");
     T result = a / b;
     if (__builtin_expect(std::isinf(result), 0) && !std::isinf(a)) Overflow();
     if (__builtin_expect(result == 0, 0) && a != 0 && !std::isinf(b)) Underflow();
@@ -73,12 +80,15 @@ struct Smaller {
 struct Ceil { double operator()(double a) const { return std::ceil(a); } };
 struct Floor { double operator()(double a) const { return std::floor(a); } };
 struct Round { double operator()(double a) const { return std::rint(a); } };
-struct Truncate { double operator()(double a) const { return a >= 0 ? std::floor(a) : -std::floor(-a); } };
+struct Truncate {
+  double operator()(double a) const { return a >= 0 ? std::floor(a) : -std::floor(-a); }
+};
 struct Sign { double operator()(double a) const { return a > 0 ? 1.0 : a < 0 ? -1.0 : 0.0; } };
 
 struct Sqrt {
   double operator()(double a) const {
-    if (a < 0) Throw(sqlstate::kInvalidArgumentForPower, "cannot take square root of a negative number");
+    if (a < 0)
+      Throw(sqlstate::kInvalidArgumentForPower, "cannot take square root of a negative number");
     return std::sqrt(a);
   }
 };

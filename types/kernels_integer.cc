@@ -27,22 +27,26 @@ void CheckedArithmetic(const KernelCall& call, Fn&& overflows) {
   size_t mask_a = call.args[0]->mask, mask_b = call.args[1]->mask;
   bool overflow = false;
   ForEachRow(call, [&](size_t i) {
-    overflow |= overflows(static_cast<Out>(a[i & mask_a]), static_cast<Out>(b[i & mask_b]), &out[i]);
+    overflow |=
+        overflows(static_cast<Out>(a[i & mask_a]), static_cast<Out>(b[i & mask_b]), &out[i]);
   });
   if (overflow) OutOfRange<Out>();
 }
 
 template <typename A, typename B>
 void Plus(const KernelCall& call) {
-  CheckedArithmetic<A, B>(call, [](auto a, auto b, auto* out) { return __builtin_add_overflow(a, b, out); });
+  CheckedArithmetic<A, B>(
+      call, [](auto a, auto b, auto* out) { return __builtin_add_overflow(a, b, out); });
 }
 template <typename A, typename B>
 void Minus(const KernelCall& call) {
-  CheckedArithmetic<A, B>(call, [](auto a, auto b, auto* out) { return __builtin_sub_overflow(a, b, out); });
+  CheckedArithmetic<A, B>(
+      call, [](auto a, auto b, auto* out) { return __builtin_sub_overflow(a, b, out); });
 }
 template <typename A, typename B>
 void Times(const KernelCall& call) {
-  CheckedArithmetic<A, B>(call, [](auto a, auto b, auto* out) { return __builtin_mul_overflow(a, b, out); });
+  CheckedArithmetic<A, B>(
+      call, [](auto a, auto b, auto* out) { return __builtin_mul_overflow(a, b, out); });
 }
 
 template <typename Out>
@@ -126,7 +130,9 @@ T GreatestCommonDivisor(T a, T b) {
     if ((a == kLeast || a == 0) && (b == kLeast || b == 0)) OutOfRange<T>();
   }
   using Unsigned = std::make_unsigned_t<T>;
-  auto magnitude = [](T x) { return x < 0 ? Unsigned{0} - static_cast<Unsigned>(x) : static_cast<Unsigned>(x); };
+  auto magnitude = [](T x) {
+    return x < 0 ? Unsigned{0} - static_cast<Unsigned>(x) : static_cast<Unsigned>(x);
+  };
   return static_cast<T>(std::gcd(magnitude(a), magnitude(b)));
 }
 struct Gcd {
@@ -138,7 +144,8 @@ struct Lcm {
   T operator()(T a, T b) const {
     if (a == 0 || b == 0) return 0;
     T result;
-    if (__builtin_mul_overflow(static_cast<T>(a / GreatestCommonDivisor(a, b)), b, &result)) OutOfRange<T>();
+    if (__builtin_mul_overflow(static_cast<T>(a / GreatestCommonDivisor(a, b)), b, &result))
+      OutOfRange<T>();
     return Absolute()(result);
   }
 };
@@ -154,16 +161,19 @@ struct Increment {
   {pl, name "pl", true, Plus<A, B>}, {mi, name "mi", true, Minus<A, B>},                  \
   {mul, name "mul", true, Times<A, B>},                                                   \
   {div, name "div", true, Map<Divide<Wider<A, B>>, Wider<A, B>, A, B>}
-#define OF_ONE_TYPE(name, T, mod1, mod2, um, up, abs1, abs2, and_, or_, xor_, not_, shl, shr, larger, smaller) \
-  {mod1, name "mod", true, Map<Modulo, T, T, T>}, {mod2, "mod", true, Map<Modulo, T, T, T>},  \
-  {um, name "um", true, Map<Negate, T, T>}, {up, name "up", true, Map<Same, T, T>},           \
-  {abs1, name "abs", true, Map<Absolute, T, T>}, {abs2, "abs", true, Map<Absolute, T, T>},    \
-  {and_, name "and", true, MapFast<And, T, T, T>}, {or_, name "or", true, MapFast<Or, T, T, T>}, \
-  {xor_, name "xor", true, MapFast<Xor, T, T, T>}, {not_, name "not", true, Map<Not, T, T>},  \
-  {shl, name "shl", true, MapFast<ShiftLeft, T, T, int32_t>},                                 \
-  {shr, name "shr", true, MapFast<ShiftRight, T, T, int32_t>},                                \
-  {larger, name "larger", true, MapFast<Larger, T, T, T>},                                    \
-  {smaller, name "smaller", true, MapFast<Smaller, T, T, T>}
+#define OF_ONE_TYPE(name, T, mod1, mod2, um, up, abs1, abs2, and_, or_, xor_, not_, shl, shr,    \
+                    larger, smaller)                                                             \
+  {mod1, name "mod", true, Map<Modulo, T, T, T>}, {mod2, "mod", true, Map<Modulo, T, T, T>},     \
+      {um, name "um", true, Map<Negate, T, T>}, {up, name "up", true, Map<Same, T, T>},          \
+      {abs1, name "abs", true, Map<Absolute, T, T>}, {abs2, "abs", true, Map<Absolute, T, T>},   \
+      {and_, name "and", true, MapFast<And, T, T, T>},                                           \
+      {or_, name "or", true, MapFast<Or, T, T, T>},                                              \
+      {xor_, name "xor", true, MapFast<Xor, T, T, T>}, {not_, name "not", true, Map<Not, T, T>}, \
+      {shl, name "shl", true, MapFast<ShiftLeft, T, T, int32_t>},                                \
+      {shr, name "shr", true, MapFast<ShiftRight, T, T, int32_t>},                               \
+      {larger, name "larger", true, MapFast<Larger, T, T, T>}, {                                 \
+    smaller, name "smaller", true, MapFast<Smaller, T, T, T>                                     \
+  }
 
 constexpr Kernel kKernels[] = {
     ARITHMETIC("int2", int16_t, int16_t, 176, 180, 152, 153),
@@ -175,9 +185,12 @@ constexpr Kernel kKernels[] = {
     ARITHMETIC("int82", int64_t, int16_t, 837, 838, 839, 840),
     ARITHMETIC("int48", int32_t, int64_t, 1278, 1279, 1280, 1281),
     ARITHMETIC("int84", int64_t, int32_t, 1274, 1275, 1276, 1277),
-    OF_ONE_TYPE("int2", int16_t, 155, 940, 213, 1911, 1253, 1398, 1892, 1893, 1894, 1895, 1896, 1897, 770, 771),
-    OF_ONE_TYPE("int4", int32_t, 156, 941, 212, 1912, 1251, 1397, 1898, 1899, 1900, 1901, 1902, 1903, 768, 769),
-    OF_ONE_TYPE("int8", int64_t, 945, 947, 462, 1910, 1230, 1396, 1904, 1905, 1906, 1907, 1908, 1909, 1236, 1237),
+    OF_ONE_TYPE("int2", int16_t, 155, 940, 213, 1911, 1253, 1398, 1892, 1893, 1894, 1895, 1896,
+                1897, 770, 771),
+    OF_ONE_TYPE("int4", int32_t, 156, 941, 212, 1912, 1251, 1397, 1898, 1899, 1900, 1901, 1902,
+                1903, 768, 769),
+    OF_ONE_TYPE("int8", int64_t, 945, 947, 462, 1910, 1230, 1396, 1904, 1905, 1906, 1907, 1908,
+                1909, 1236, 1237),
     {5044, "gcd", true, Map<Gcd, int32_t, int32_t, int32_t>},
     {5045, "gcd", true, Map<Gcd, int64_t, int64_t, int64_t>},
     {5046, "lcm", true, Map<Lcm, int32_t, int32_t, int32_t>},

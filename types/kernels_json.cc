@@ -27,7 +27,8 @@ template <typename Key, bool kBinary>
 void Get(const KernelCall& call) {
   ForEachRow(call, [&](size_t i) {
     View found;
-    if (!Find(TextOf<kBinary>(call.args[0]->At<View>(i)), call.args[1]->At<Key>(i), kBinary, &found)) {
+    if (!Find(TextOf<kBinary>(call.args[0]->At<View>(i)), call.args[1]->At<Key>(i), kBinary,
+              &found)) {
       return SetNull(call, i);
     }
     if (!kBinary) {
@@ -45,7 +46,8 @@ template <typename Key, bool kBinary>
 void GetText(const KernelCall& call) {
   ForEachRow(call, [&](size_t i) {
     View found;
-    bool ok = Find(TextOf<kBinary>(call.args[0]->At<View>(i)), call.args[1]->At<Key>(i), kBinary, &found);
+    bool ok =
+        Find(TextOf<kBinary>(call.args[0]->At<View>(i)), call.args[1]->At<Key>(i), kBinary, &found);
     if (!ok || JsonKindOf(found) == JsonKind::kNull) return SetNull(call, i);
     bool string = JsonKindOf(found) == JsonKind::kString;
     call.out->Data<View>()[i] = string ? CopyResult(call, DecodeJsonString(found)) : found;

@@ -11,7 +11,9 @@ namespace {
 using View = std::string_view;
 
 struct Cardinality {
-  int32_t operator()(View array) const { return static_cast<int32_t>(ArrayReader(array).header().Count()); }
+  int32_t operator()(View array) const {
+    return static_cast<int32_t>(ArrayReader(array).header().Count());
+  }
 };
 
 enum class Bound { kLength, kLower, kUpper };
@@ -110,7 +112,8 @@ void ArrayToString(const KernelCall& call) {
 struct GetByte {
   int32_t operator()(View bytes, int32_t index) const {
     if (index < 0 || static_cast<size_t>(index) >= bytes.size()) {
-      Throw(MakeSqlState("2202E"), "index {} out of valid range, 0..{}", index, static_cast<int64_t>(bytes.size()) - 1);
+      Throw(MakeSqlState("2202E"), "index {} out of valid range, 0..{}", index,
+            static_cast<int64_t>(bytes.size()) - 1);
     }
     return static_cast<uint8_t>(bytes[static_cast<size_t>(index)]);
   }

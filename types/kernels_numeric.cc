@@ -9,12 +9,30 @@ namespace {
 
 using View = std::string_view;
 
-View Store(const KernelCall& call, const Numeric& value) { return NumericToWire(value, call.context->arena); }
+View Store(const KernelCall& call, const Numeric& value) {
+  return NumericToWire(value, call.context->arena);
+}
 
 constexpr int64_t kPower10000[] = {1, 10000, 100000000, 1000000000000, 10000000000000000};
-constexpr int64_t kPowerOfTen[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
-                                   10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000,
-                                   1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000};
+constexpr int64_t kPowerOfTen[] = {1,
+                                   10,
+                                   100,
+                                   1000,
+                                   10000,
+                                   100000,
+                                   1000000,
+                                   10000000,
+                                   100000000,
+                                   1000000000,
+                                   10000000000,
+                                   100000000000,
+                                   1000000000000,
+                                   10000000000000,
+                                   100000000000000,
+                                   1000000000000000,
+                                   10000000000000000,
+                                   100000000000000000,
+                                   1000000000000000000};
 
 // a ± b where the digits of both, aligned, fit in 128 bits.
 bool AddSmall(const KernelCall& call, View a, View b, bool negate, View* out) {
@@ -26,7 +44,8 @@ bool AddSmall(const KernelCall& call, View a, View b, bool negate, View* out) {
   if (x.exponent - low > 4 || y.exponent - low > 4) return false;
   __int128 left = static_cast<__int128>(x.mantissa) * kPower10000[x.exponent - low];
   __int128 right = static_cast<__int128>(y.mantissa) * kPower10000[y.exponent - low];
-  *out = StoreSmall(negate ? left - right : left + right, low, std::max(x.dscale, y.dscale), call.context->arena);
+  *out = StoreSmall(negate ? left - right : left + right, low, std::max(x.dscale, y.dscale),
+                    call.context->arena);
   return true;
 }
 
@@ -51,7 +70,8 @@ bool DivideSmall(const KernelCall& call, View a, View b, View* out) {
   __int128 twice = remainder < 0 ? -2 * remainder : 2 * remainder;
   if (twice >= std::abs(y.mantissa)) quotient += (numerator < 0) == (y.mantissa < 0) ? 1 : -1;
   __int128 widened = quotient;
-  if (__builtin_mul_overflow(widened, static_cast<__int128>(kPowerOfTen[padded - scale]), &widened)) return false;
+  if (__builtin_mul_overflow(widened, static_cast<__int128>(kPowerOfTen[padded - scale]), &widened))
+    return false;
   *out = StoreSmall(widened, -padded / kNumericDigitsPerGroup, scale, call.context->arena);
   return true;
 }
@@ -90,7 +110,9 @@ struct Divide {
 
 template <Numeric (*Fn)(const Numeric&)>
 struct OfOne {
-  View operator()(const KernelCall& call, View a) const { return Store(call, Fn(NumericFromWire(a))); }
+  View operator()(const KernelCall& call, View a) const {
+    return Store(call, Fn(NumericFromWire(a)));
+  }
 };
 template <Numeric (*Fn)(const Numeric&, const Numeric&)>
 struct OfTwo {
@@ -99,10 +121,14 @@ struct OfTwo {
   }
 };
 struct Negate {
-  View operator()(const KernelCall& call, View a) const { return Store(call, NumericNegate(NumericFromWire(a))); }
+  View operator()(const KernelCall& call, View a) const {
+    return Store(call, NumericNegate(NumericFromWire(a)));
+  }
 };
 struct Absolute {
-  View operator()(const KernelCall& call, View a) const { return Store(call, NumericAbs(NumericFromWire(a))); }
+  View operator()(const KernelCall& call, View a) const {
+    return Store(call, NumericAbs(NumericFromWire(a)));
+  }
 };
 struct Same {
   View operator()(View a) const { return a; }
@@ -124,10 +150,14 @@ struct Truncate {
   }
 };
 struct RoundToInteger {
-  View operator()(const KernelCall& call, View a) const { return Store(call, NumericRound(NumericFromWire(a), 0)); }
+  View operator()(const KernelCall& call, View a) const {
+    return Store(call, NumericRound(NumericFromWire(a), 0));
+  }
 };
 struct TruncateToInteger {
-  View operator()(const KernelCall& call, View a) const { return Store(call, NumericTruncate(NumericFromWire(a), 0)); }
+  View operator()(const KernelCall& call, View a) const {
+    return Store(call, NumericTruncate(NumericFromWire(a), 0));
+  }
 };
 struct Log10 {
   View operator()(const KernelCall& call, View a) const {

@@ -18,9 +18,11 @@ struct Like {
 template <bool kNot>
 void CaseBlindLike(const KernelCall& call) {
   const Column &text = *call.args[0], &pattern = *call.args[1];
-  const Collator& collation = call.collation != nullptr ? *call.collation : *FindCollator(kCCollationOid);
+  const Collator& collation =
+      call.collation != nullptr ? *call.collation : *FindCollator(kCCollationOid);
   std::string lower_text, lower_pattern;
-  if (pattern.constant() && call.count > 0) collation.AppendLower(pattern.At<View>(0), &lower_pattern);
+  if (pattern.constant() && call.count > 0)
+    collation.AppendLower(pattern.At<View>(0), &lower_pattern);
   ForEachRow(call, [&](size_t i) {
     lower_text.clear();
     collation.AppendLower(text.At<View>(i), &lower_text);
@@ -37,7 +39,8 @@ void MatchRegex(const KernelCall& call) {
   const Column &text = *call.args[0], &pattern = *call.args[1];
   uint8_t* out = call.out->Data<uint8_t>();
   if (pattern.constant()) {
-    const Regex* regex = nullptr;  // compiled only if there is a row: an invalid one is an error then
+    const Regex* regex =
+        nullptr;  // compiled only if there is a row: an invalid one is an error then
     ForEachRow(call, [&](size_t i) {
       if (regex == nullptr) regex = &Regex::Compiled(pattern.At<View>(0), kIgnoreCase);
       out[i] = regex->Matches(text.At<View>(i)) != kNot;

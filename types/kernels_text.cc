@@ -13,7 +13,9 @@ using View = std::string_view;
 
 constexpr size_t kTextBytesMax = (size_t{1} << 30) - 1 - 4;  // as large as Postgres lets a value be
 
-[[noreturn]] void TooLong() { Throw(sqlstate::kProgramLimitExceeded, "requested length too large"); }
+[[noreturn]] void TooLong() {
+  Throw(sqlstate::kProgramLimitExceeded, "requested length too large");
+}
 
 char* Reserve(const KernelCall& call, size_t size) {
   return static_cast<char*>(call.context->arena->Allocate(size, 1));
@@ -30,10 +32,18 @@ struct Concatenate {
   }
 };
 
-struct Length { int32_t operator()(View text) const { return static_cast<int32_t>(Utf8Count(text)); } };
-struct BpcharLength { int32_t operator()(View text) const { return static_cast<int32_t>(Utf8Count(TrimBpchar(text))); } };
-struct OctetLength { int32_t operator()(View bytes) const { return static_cast<int32_t>(bytes.size()); } };
-struct BitLength { int32_t operator()(View bytes) const { return static_cast<int32_t>(bytes.size() * 8); } };
+struct Length {
+  int32_t operator()(View text) const { return static_cast<int32_t>(Utf8Count(text)); }
+};
+struct BpcharLength {
+  int32_t operator()(View text) const { return static_cast<int32_t>(Utf8Count(TrimBpchar(text))); }
+};
+struct OctetLength {
+  int32_t operator()(View bytes) const { return static_cast<int32_t>(bytes.size()); }
+};
+struct BitLength {
+  int32_t operator()(View bytes) const { return static_cast<int32_t>(bytes.size() * 8); }
+};
 
 template <void (Collator::*Fn)(View, std::string*) const>
 struct ChangeCase {
@@ -68,7 +78,8 @@ struct ByteSubstring {
     if (length < 0) Throw(sqlstate::kSubstringError, "negative substring length not allowed");
     int64_t from = std::max<int64_t>(start, 1) - 1, to = int64_t{start} + length - 1;
     to = std::min<int64_t>(to, static_cast<int64_t>(bytes.size()));
-    return to <= from ? View() : bytes.substr(static_cast<size_t>(from), static_cast<size_t>(to - from));
+    return to <= from ? View()
+                      : bytes.substr(static_cast<size_t>(from), static_cast<size_t>(to - from));
   }
 };
 struct ByteSubstringToEnd {
@@ -98,7 +109,8 @@ bool InSet(View character, View set) {
 }
 View TrimFront(View text, View set) {
   size_t at = 0;
-  while (at < text.size() && InSet(text.substr(at, Utf8Step(text, at)), set)) at += Utf8Step(text, at);
+  while (at < text.size() && InSet(text.substr(at, Utf8Step(text, at)), set))
+    at += Utf8Step(text, at);
   return text.substr(at);
 }
 View TrimBack(View text, View set) {
@@ -155,7 +167,9 @@ struct Pad {
     if (kLeft) out += text;
     return CopyResult(call, out);
   }
-  View operator()(const KernelCall& call, View text, int32_t length) const { return (*this)(call, text, length, " "); }
+  View operator()(const KernelCall& call, View text, int32_t length) const {
+    return (*this)(call, text, length, " ");
+  }
 };
 
 struct Replace {
@@ -201,7 +215,8 @@ struct Repeat {
     size_t size = text.size() * static_cast<size_t>(count);
     if (size > kTextBytesMax) TooLong();
     char* to = Reserve(call, size);
-    for (size_t at = 0; at < size; at += text.size()) std::memcpy(to + at, text.data(), text.size());
+    for (size_t at = 0; at < size; at += text.size())
+      std::memcpy(to + at, text.data(), text.size());
     return {to, size};
   }
 };
@@ -218,7 +233,9 @@ struct Reverse {
     return {to, text.size()};
   }
 };
-struct StartsWith { bool operator()(View text, View prefix) const { return text.substr(0, prefix.size()) == prefix; } };
+struct StartsWith {
+  bool operator()(View text, View prefix) const { return text.substr(0, prefix.size()) == prefix; }
+};
 
 struct SplitPart {
   View operator()(View text, View separator, int32_t field) const {
@@ -228,7 +245,8 @@ struct SplitPart {
     int64_t wanted = field;
     if (field < 0) {
       int64_t fields = 1;
-      for (size_t at = 0; (at = text.find(separator, at)) != View::npos; at += separator.size()) fields++;
+      for (size_t at = 0; (at = text.find(separator, at)) != View::npos; at += separator.size())
+        fields++;
       wanted = fields + field + 1;
       if (wanted < 1) return {};
     }
@@ -243,7 +261,8 @@ struct SplitPart {
 };
 
 struct Overlay {
-  View operator()(const KernelCall& call, View text, View with, int32_t start, int32_t count) const {
+  View operator()(const KernelCall& call, View text, View with, int32_t start,
+                  int32_t count) const {
     if (start <= 0) Throw(sqlstate::kSubstringError, "negative substring length not allowed");
     int32_t after = 0;
     if (__builtin_add_overflow(start, count, &after)) {
@@ -260,10 +279,14 @@ struct Overlay {
 };
 
 struct Larger {
-  View operator()(const KernelCall& call, View a, View b) const { return CompareText(a, b, call.collation) > 0 ? a : b; }
+  View operator()(const KernelCall& call, View a, View b) const {
+    return CompareText(a, b, call.collation) > 0 ? a : b;
+  }
 };
 struct Smaller {
-  View operator()(const KernelCall& call, View a, View b) const { return CompareText(a, b, call.collation) < 0 ? a : b; }
+  View operator()(const KernelCall& call, View a, View b) const {
+    return CompareText(a, b, call.collation) < 0 ? a : b;
+  }
 };
 
 using I = int32_t;

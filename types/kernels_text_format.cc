@@ -17,17 +17,20 @@ struct Chr {
     if (code < 0) Throw(sqlstate::kInvalidParameterValue, "character number must be positive");
     if (code == 0) Throw(sqlstate::kProgramLimitExceeded, "null character not permitted");
     if (code > 0x10FFFF) {
-      Throw(sqlstate::kProgramLimitExceeded, "requested character too large for encoding: {}", code);
+      Throw(sqlstate::kProgramLimitExceeded, "requested character too large for encoding: {}",
+            code);
     }
     if (code >= 0xD800 && code <= 0xDFFF) {
-      Throw(sqlstate::kProgramLimitExceeded, "requested character not valid for encoding: {}", code);
+      Throw(sqlstate::kProgramLimitExceeded, "requested character not valid for encoding: {}",
+            code);
     }
     char bytes[4];
     size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     if (size == 1) {
       bytes[0] = static_cast<char>(code);
     } else {
-      for (size_t i = size - 1; i > 0; i--, code >>= 6) bytes[i] = static_cast<char>(0x80 | (code & 0x3F));
+      for (size_t i = size - 1; i > 0; i--, code >>= 6)
+        bytes[i] = static_cast<char>(0x80 | (code & 0x3F));
       bytes[0] = static_cast<char>((0xF00 >> size & 0xFF) | code);
     }
     return CopyResult(call, View(bytes, size));
@@ -45,7 +48,9 @@ struct Ascii {
   }
 };
 struct Md5 {
-  View operator()(const KernelCall& call, View text) const { return CopyResult(call, Md5Hex(text)); }
+  View operator()(const KernelCall& call, View text) const {
+    return CopyResult(call, Md5Hex(text));
+  }
 };
 struct ToHex {
   View operator()(const KernelCall& call, int32_t value) const {
@@ -67,12 +72,15 @@ std::string Quoted(View text) {
   return out;
 }
 struct QuoteLiteral {
-  View operator()(const KernelCall& call, View text) const { return CopyResult(call, Quoted(text)); }
+  View operator()(const KernelCall& call, View text) const {
+    return CopyResult(call, Quoted(text));
+  }
 };
 void QuoteNullable(const KernelCall& call) {
   const Column& text = *call.args[0];
   ForEachRow(call, [&](size_t i) {
-    call.out->Data<View>()[i] = text.IsNull(i) ? View("NULL") : CopyResult(call, Quoted(text.At<View>(i)));
+    call.out->Data<View>()[i] =
+        text.IsNull(i) ? View("NULL") : CopyResult(call, Quoted(text.At<View>(i)));
   });
 }
 
@@ -84,8 +92,10 @@ std::string ToBase64(View bytes) {
   for (size_t i = 0; i < bytes.size(); i += 3) {
     uint32_t group = 0;
     size_t have = std::min<size_t>(3, bytes.size() - i);
-    for (size_t j = 0; j < 3; j++) group = group << 8 | (j < have ? static_cast<uint8_t>(bytes[i + j]) : 0u);
-    for (size_t j = 0; j < 4; j++) out.push_back(j <= have ? kBase64[group >> (18 - 6 * j) & 63] : '=');
+    for (size_t j = 0; j < 3; j++)
+      group = group << 8 | (j < have ? static_cast<uint8_t>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 4; j++)
+      out.push_back(j <= have ? kBase64[group >> (18 - 6 * j) & 63] : '=');
     line += 4;
     if (line == 76) {
       out.push_back('\n');
@@ -110,12 +120,14 @@ std::string FromBase64(View text) {
     if (c == ' ' || c == '\t' || c == '\n' || c == '\r') continue;
     uint32_t value = 0;
     if (c == '=') {
-      if (padding == 0 && have < 2) Throw(sqlstate::kInvalidParameterValue, "unexpected \"=\" while decoding base64 sequence");
+      if (padding == 0 && have < 2)
+        Throw(sqlstate::kInvalidParameterValue, "unexpected \"=\" while decoding base64 sequence");
       padding++;
     } else {
       const char* at = c == 0 ? nullptr : std::strchr(kBase64, c);
       if (padding > 0 || at == nullptr) {
-        Throw(sqlstate::kInvalidParameterValue, "invalid symbol \"{}\" found while decoding base64 sequence", c);
+        Throw(sqlstate::kInvalidParameterValue,
+              "invalid symbol \"{}\" found while decoding base64 sequence", c);
       }
       value = static_cast<uint32_t>(at - kBase64);
     }
@@ -127,14 +139,16 @@ std::string FromBase64(View text) {
     // Padding ends the data; more symbols are found by the test above.
   }
   if (have != 0) {
-    throw QueryError(MakeError(sqlstate::kInvalidParameterValue, "invalid base64 end sequence")
-                         .Hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+    throw QueryError(
+        MakeError(sqlstate::kInvalidParameterValue, "invalid base64 end sequence")
+            .Hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
   }
   return out;
 }
 // As bytea's escape format, which must not start with \\x here.
 std::string FromEscape(View text) {
-  if (text.substr(0, 2) == "\\x") Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type bytea");
+  if (text.substr(0, 2) == "\\x")
+    Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type bytea");
   return ParseBytea(text);
 }
 struct Encode {
@@ -193,7 +207,8 @@ void ConcatWithSeparator(const KernelCall& call) {
     call.out->Data<View>()[i] = CopyResult(call, out);
   });
 }
-// text || anything, anything || text: by the cast to text, which differs from the output of bool and bpchar.
+// text || anything, anything || text: by the cast to text, which differs from the output of bool
+// and bpchar.
 void ConcatPair(const KernelCall& call) {
   std::string out;
   ForEachRow(call, [&](size_t i) {

@@ -9,10 +9,41 @@ namespace {
 using View = std::string_view;
 
 enum class Key : uint8_t {
-  kEra, kEraDots, kMeridiem, kMeridiemDots, kCentury, kDayName, kDayShort, kDayOfYear, kDay, kDayOfWeek, kFraction,
-  kFixed, kHour24, kHour12, kIsoDayOfYear, kIsoDay, kIsoWeek, kIsoYear, kJulian, kMinute, kMonth, kMonthName,
-  kMonthShort, kOffset, kQuarter, kRoman, kSecondsOfDay, kSecond, kZone, kZoneHour, kZoneMinute, kWeek,
-  kWeekOfMonth, kYearComma, kYear,
+  kEra,
+  kEraDots,
+  kMeridiem,
+  kMeridiemDots,
+  kCentury,
+  kDayName,
+  kDayShort,
+  kDayOfYear,
+  kDay,
+  kDayOfWeek,
+  kFraction,
+  kFixed,
+  kHour24,
+  kHour12,
+  kIsoDayOfYear,
+  kIsoDay,
+  kIsoWeek,
+  kIsoYear,
+  kJulian,
+  kMinute,
+  kMonth,
+  kMonthName,
+  kMonthShort,
+  kOffset,
+  kQuarter,
+  kRoman,
+  kSecondsOfDay,
+  kSecond,
+  kZone,
+  kZoneHour,
+  kZoneMinute,
+  kWeek,
+  kWeekOfMonth,
+  kYearComma,
+  kYear,
 };
 enum class Case : uint8_t { kUpper, kCapital, kLower };
 
@@ -24,29 +55,74 @@ struct Keyword {
 
 // Of those that start alike the longer come first. Lower case means the same but for names.
 constexpr Keyword kKeywords[] = {
-    {"A.D.", Key::kEraDots}, {"A.M.", Key::kMeridiemDots}, {"AD", Key::kEra}, {"AM", Key::kMeridiem},
-    {"B.C.", Key::kEraDots}, {"BC", Key::kEra}, {"CC", Key::kCentury}, {"DAY", Key::kDayName},
-    {"DDD", Key::kDayOfYear}, {"DD", Key::kDay}, {"DY", Key::kDayShort}, {"D", Key::kDayOfWeek},
-    {"FF1", Key::kFraction, 1}, {"FF2", Key::kFraction, 2}, {"FF3", Key::kFraction, 3}, {"FF4", Key::kFraction, 4},
-    {"FF5", Key::kFraction, 5}, {"FF6", Key::kFraction, 6}, {"FX", Key::kFixed}, {"HH24", Key::kHour24},
-    {"HH12", Key::kHour12}, {"HH", Key::kHour12}, {"IDDD", Key::kIsoDayOfYear}, {"ID", Key::kIsoDay},
-    {"IW", Key::kIsoWeek}, {"IYYY", Key::kIsoYear, 4}, {"IYY", Key::kIsoYear, 3}, {"IY", Key::kIsoYear, 2},
-    {"I", Key::kIsoYear, 1}, {"J", Key::kJulian}, {"MI", Key::kMinute}, {"MM", Key::kMonth},
-    {"MONTH", Key::kMonthName}, {"MON", Key::kMonthShort}, {"MS", Key::kFraction, 3}, {"OF", Key::kOffset},
-    {"P.M.", Key::kMeridiemDots}, {"PM", Key::kMeridiem}, {"Q", Key::kQuarter}, {"RM", Key::kRoman},
-    {"SSSSS", Key::kSecondsOfDay}, {"SSSS", Key::kSecondsOfDay}, {"SS", Key::kSecond}, {"TZH", Key::kZoneHour},
-    {"TZM", Key::kZoneMinute}, {"TZ", Key::kZone}, {"US", Key::kFraction, 6}, {"WW", Key::kWeek},
-    {"W", Key::kWeekOfMonth}, {"Y,YYY", Key::kYearComma}, {"YYYY", Key::kYear, 4}, {"YYY", Key::kYear, 3},
-    {"YY", Key::kYear, 2}, {"Y", Key::kYear, 1},
+    {"A.D.", Key::kEraDots},
+    {"A.M.", Key::kMeridiemDots},
+    {"AD", Key::kEra},
+    {"AM", Key::kMeridiem},
+    {"B.C.", Key::kEraDots},
+    {"BC", Key::kEra},
+    {"CC", Key::kCentury},
+    {"DAY", Key::kDayName},
+    {"DDD", Key::kDayOfYear},
+    {"DD", Key::kDay},
+    {"DY", Key::kDayShort},
+    {"D", Key::kDayOfWeek},
+    {"FF1", Key::kFraction, 1},
+    {"FF2", Key::kFraction, 2},
+    {"FF3", Key::kFraction, 3},
+    {"FF4", Key::kFraction, 4},
+    {"FF5", Key::kFraction, 5},
+    {"FF6", Key::kFraction, 6},
+    {"FX", Key::kFixed},
+    {"HH24", Key::kHour24},
+    {"HH12", Key::kHour12},
+    {"HH", Key::kHour12},
+    {"IDDD", Key::kIsoDayOfYear},
+    {"ID", Key::kIsoDay},
+    {"IW", Key::kIsoWeek},
+    {"IYYY", Key::kIsoYear, 4},
+    {"IYY", Key::kIsoYear, 3},
+    {"IY", Key::kIsoYear, 2},
+    {"I", Key::kIsoYear, 1},
+    {"J", Key::kJulian},
+    {"MI", Key::kMinute},
+    {"MM", Key::kMonth},
+    {"MONTH", Key::kMonthName},
+    {"MON", Key::kMonthShort},
+    {"MS", Key::kFraction, 3},
+    {"OF", Key::kOffset},
+    {"P.M.", Key::kMeridiemDots},
+    {"PM", Key::kMeridiem},
+    {"Q", Key::kQuarter},
+    {"RM", Key::kRoman},
+    {"SSSSS", Key::kSecondsOfDay},
+    {"SSSS", Key::kSecondsOfDay},
+    {"SS", Key::kSecond},
+    {"TZH", Key::kZoneHour},
+    {"TZM", Key::kZoneMinute},
+    {"TZ", Key::kZone},
+    {"US", Key::kFraction, 6},
+    {"WW", Key::kWeek},
+    {"W", Key::kWeekOfMonth},
+    {"Y,YYY", Key::kYearComma},
+    {"YYYY", Key::kYear, 4},
+    {"YYY", Key::kYear, 3},
+    {"YY", Key::kYear, 2},
+    {"Y", Key::kYear, 1},
 };
 constexpr Keyword kCapitalised[] = {
-    {"Day", Key::kDayName}, {"Dy", Key::kDayShort}, {"Month", Key::kMonthName}, {"Mon", Key::kMonthShort},
+    {"Day", Key::kDayName},
+    {"Dy", Key::kDayShort},
+    {"Month", Key::kMonthName},
+    {"Mon", Key::kMonthShort},
 };
 
-constexpr View kMonths[] = {"January", "February", "March", "April", "May", "June", "July", "August", "September",
-                            "October", "November", "December"};
-constexpr View kDays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
-constexpr View kRomanMonths[] = {"I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"};
+constexpr View kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
+                            "July",    "August",   "September", "October", "November", "December"};
+constexpr View kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                          "Thursday", "Friday", "Saturday"};
+constexpr View kRomanMonths[] = {"I",   "II",   "III", "IV", "V",  "VI",
+                                 "VII", "VIII", "IX",  "X",  "XI", "XII"};
 
 std::string InCase(View text, Case letters) {
   std::string out(text);
@@ -71,7 +147,8 @@ struct Piece {
 
 const Keyword* FindKeyword(View rest, Case* letters) {
   for (const Keyword& keyword : kCapitalised) {
-    if (rest.substr(0, keyword.text.size()) == keyword.text) return *letters = Case::kCapital, &keyword;
+    if (rest.substr(0, keyword.text.size()) == keyword.text)
+      return *letters = Case::kCapital, &keyword;
   }
   for (const Keyword& keyword : kKeywords) {
     View part = rest.substr(0, keyword.text.size());
@@ -151,14 +228,17 @@ class Formatter {
   }
   void Name(const Piece& piece, View name, size_t width) {
     out_ += InCase(name, piece.letters);
-    if (piece.fill && !piece.translated && name.size() < width) out_.append(width - name.size(), ' ');
+    if (piece.fill && !piece.translated && name.size() < width)
+      out_.append(width - name.size(), ' ');
   }
   void Year(const Piece& piece, int year, int digits) {
     constexpr int kModulus[] = {1, 10, 100, 1000};
     year = year > 0 ? year : 1 - year;
     Number(piece, digits == 4 ? year : year % kModulus[digits], digits);
   }
-  void Meridiem(const Piece& piece, View am, View pm) { out_ += InCase(f_.hour >= 12 ? pm : am, piece.letters); }
+  void Meridiem(const Piece& piece, View am, View pm) {
+    out_ += InCase(f_.hour >= 12 ? pm : am, piece.letters);
+  }
 
   void Field(const Piece& piece) {
     int weekday = WeekdayOf(day_);

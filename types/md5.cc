@@ -8,13 +8,15 @@ namespace {
 struct Constants {
   uint32_t sines[64];
   Constants() {
-    for (int i = 0; i < 64; i++) sines[i] = static_cast<uint32_t>(std::floor(std::fabs(std::sin(i + 1.0)) * 4294967296.0));
+    for (int i = 0; i < 64; i++)
+      sines[i] = static_cast<uint32_t>(std::floor(std::fabs(std::sin(i + 1.0)) * 4294967296.0));
   }
 };
 
 void AddBlock(const char* block, uint32_t state[4]) {
   static const Constants constants;
-  static constexpr int kRotations[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
+  static constexpr int kRotations[4][4] = {
+      {7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
   uint32_t words[16];
   std::memcpy(words, block, sizeof words);  // little-endian, as the machine is
   uint32_t a = state[0], b = state[1], c = state[2], d = state[3];

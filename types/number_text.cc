@@ -17,11 +17,12 @@ std::string_view Trim(std::string_view text) {
 }
 
 [[noreturn]] void BadSyntax(const char* type_name, std::string_view text) {
-  Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type {}: \"{}\"", type_name, text);
+  Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type {}: \"{}\"", type_name,
+        text);
 }
 
-// `digits` shortest digits and their decimal exponent, laid out as Postgres does: plain notation for exponents
-// from -4 up to `plain_end`, otherwise d.ddde+XX.
+// `digits` shortest digits and their decimal exponent, laid out as Postgres does: plain notation
+// for exponents from -4 up to `plain_end`, otherwise d.ddde+XX.
 void AppendShortest(std::string_view scientific, int plain_end, std::string* out) {
   if (scientific[0] == '-') {
     out->push_back('-');
@@ -67,8 +68,8 @@ void AppendShortest(std::string_view scientific, int plain_end, std::string* out
   }
 }
 
-// Whether the shortest decimal is halfway to a neighbour of the value: it reads back as the value only by
-// rounding to even, and Postgres wants one digit more then.
+// Whether the shortest decimal is halfway to a neighbour of the value: it reads back as the value
+// only by rounding to even, and Postgres wants one digit more then.
 template <typename T>
 bool LiesOnBound(T value, const std::string& decimal) {
   // Halfway is a dyadic number of few bits: only then is the decimal exact in a long double.
@@ -78,7 +79,8 @@ bool LiesOnBound(T value, const std::string& decimal) {
   for (char c : decimal.substr(0, e)) {
     if (c >= '0' && c <= '9') digits = digits * 10 + static_cast<uint64_t>(c - '0');
   }
-  exponent = atoi(decimal.c_str() + e + 1) - (point == std::string::npos ? 0 : static_cast<int>(e - point - 1));
+  exponent = atoi(decimal.c_str() + e + 1) -
+             (point == std::string::npos ? 0 : static_cast<int>(e - point - 1));
   for (; digits % 10 == 0; digits /= 10) exponent++;
   for (; exponent < 0; exponent++) {
     if (digits % 5 != 0) return false;
@@ -90,13 +92,15 @@ bool LiesOnBound(T value, const std::string& decimal) {
   }
   long double read = strtold(decimal.c_str(), nullptr), exact = value;
   if (read == exact) return false;
-  T next = std::nextafter(value, read > exact ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity());
+  T next = std::nextafter(value, read > exact ? std::numeric_limits<T>::infinity()
+                                              : -std::numeric_limits<T>::infinity());
   if (std::isinf(next)) return false;
   return read == exact + (static_cast<long double>(next) - exact) / 2;
 }
 
 template <typename T>
-void AppendFloating(T value, int extra_float_digits, int decimal_digits, int plain_end, std::string* out) {
+void AppendFloating(T value, int extra_float_digits, int decimal_digits, int plain_end,
+                    std::string* out) {
   if (std::isnan(value)) {
     *out += "NaN";
     return;
@@ -107,15 +111,19 @@ void AppendFloating(T value, int extra_float_digits, int decimal_digits, int pla
   }
   char text[64];
   if (extra_float_digits > 0) {
-    auto [end, error] = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific);
+    auto [end, error] =
+        std::to_chars(text, text + sizeof text, value, std::chars_format::scientific);
     if (value == 0) {
       *out += std::signbit(value) ? "-0" : "0";
       return;
     }
     size_t size = static_cast<size_t>(end - text);
     while (LiesOnBound(value, std::string(text, size))) {
-      auto digits = std::count_if(text, std::find(text, end, 'e'), [](char c) { return c >= '0' && c <= '9'; });
-      end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, static_cast<int>(digits)).ptr;
+      auto digits = std::count_if(text, std::find(text, end, 'e'),
+                                  [](char c) { return c >= '0' && c <= '9'; });
+      end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific,
+                          static_cast<int>(digits))
+                .ptr;
       size = static_cast<size_t>(end - text);
     }
     return AppendShortest({text, size}, plain_end, out);
@@ -158,9 +166,11 @@ int64_t ParseInteger(std::string_view whole, int64_t least, int64_t most, const 
   }
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::invalid_argument || end != text.data() + text.size()) BadSyntax(type_name, whole);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size())
+    BadSyntax(type_name, whole);
   if (error == std::errc::result_out_of_range || value < least || value > most) {
-    Throw(sqlstate::kNumericValueOutOfRange, "value \"{}\" is out of range for type {}", whole, type_name);
+    Throw(sqlstate::kNumericValueOutOfRange, "value \"{}\" is out of range for type {}", whole,
+          type_name);
   }
   return value;
 }
@@ -171,7 +181,9 @@ uint32_t ParseOid(std::string_view text, const char* type_name) {
   return static_cast<uint32_t>(value);
 }
 
-double ParseDouble(std::string_view text) { return ParseFloating<double>(text, "double precision", strtod); }
+double ParseDouble(std::string_view text) {
+  return ParseFloating<double>(text, "double precision", strtod);
+}
 float ParseFloat(std::string_view text) { return ParseFloating<float>(text, "real", strtof); }
 
 bool ParseBool(std::string_view whole) {
@@ -181,7 +193,8 @@ bool ParseBool(std::string_view whole) {
     return text.size() >= least && word.substr(0, text.size()) == text;
   };
   if (prefix_of("true", 1) || prefix_of("yes", 1) || text == "on" || text == "1") return true;
-  if (prefix_of("false", 1) || prefix_of("no", 1) || prefix_of("off", 2) || text == "0") return false;
+  if (prefix_of("false", 1) || prefix_of("no", 1) || prefix_of("off", 2) || text == "0")
+    return false;
   BadSyntax("boolean", whole);
 }
 
@@ -236,7 +249,8 @@ std::string ParseBytea(std::string_view text) {
         Throw(sqlstate::kInvalidParameterValue, "invalid hexadecimal data: odd number of digits");
       }
       int low = HexDigit(text[1]);
-      if (low < 0) Throw(sqlstate::kInvalidParameterValue, "invalid hexadecimal digit: \"{}\"", text[1]);
+      if (low < 0)
+        Throw(sqlstate::kInvalidParameterValue, "invalid hexadecimal digit: \"{}\"", text[1]);
       bytes.push_back(static_cast<char>(high * 16 + low));
       text.remove_prefix(2);
     }
@@ -251,7 +265,8 @@ std::string ParseBytea(std::string_view text) {
       i++;
     } else if (i + 3 < text.size() && octal(text[i + 1], '3') && octal(text[i + 2], '7') &&
                octal(text[i + 3], '7')) {
-      bytes.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0')));
+      bytes.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                        (text[i + 3] - '0')));
       i += 3;
     } else {
       Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type bytea");

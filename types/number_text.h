@@ -1,4 +1,5 @@
-// Text formats of machine numbers, bool, "char", bytea and uuid. Parsers throw as the types' input functions do.
+// Text formats of machine numbers, bool, "char", bytea and uuid. Parsers throw as the types' input
+// functions do.
 #pragma once
 
 #include <string>

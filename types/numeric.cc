@@ -57,8 +57,8 @@ Numeric SubtractMagnitudes(const Numeric& a, const Numeric& b, bool negative) {
   return difference;
 }
 
-// The first `count` base-10000 digits of the quotient of two digit strings read as integers, where the
-// dividend is extended by zeros to count + divisor.size() digits. Knuth's algorithm D.
+// The first `count` base-10000 digits of the quotient of two digit strings read as integers, where
+// the dividend is extended by zeros to count + divisor.size() digits. Knuth's algorithm D.
 NumericDigits LongDivide(const NumericDigits& dividend, const NumericDigits& divisor, int count) {
   int n = divisor.size();
   std::vector<int32_t> u(static_cast<size_t>(count + n + 1), 0);
@@ -310,7 +310,9 @@ Numeric NumericNegate(Numeric value) {
   return value;
 }
 
-Numeric NumericAbs(Numeric value) { return value.negative() ? NumericNegate(std::move(value)) : value; }
+Numeric NumericAbs(Numeric value) {
+  return value.negative() ? NumericNegate(std::move(value)) : value;
+}
 
 Numeric NumericAdd(const Numeric& a, const Numeric& b) {
   if (a.special() || b.special()) {

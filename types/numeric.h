@@ -1,6 +1,7 @@
-// numeric: exact decimal numbers. In columns and on the wire a numeric is Postgres's binary format, big-endian
-// int16: ndigits, weight, sign, dscale, then ndigits base-10000 digits (value = Σ digit[i]·10000^(weight-i)).
-// Numeric below is the same, unpacked, for arithmetic. Results have the scale and rounding Postgres gives.
+// numeric: exact decimal numbers. In columns and on the wire a numeric is Postgres's binary format,
+// big-endian int16: ndigits, weight, sign, dscale, then ndigits base-10000 digits (value = Σ
+// digit[i]·10000^(weight-i)). Numeric below is the same, unpacked, for arithmetic. Results have the
+// scale and rounding Postgres gives.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,8 @@ class NumericDigits {
   // New digits at the end are zero.
   void Resize(int size) {
     Reserve(size);
-    if (size > size_) std::memset(data_ + size_, 0, sizeof(int16_t) * static_cast<size_t>(size - size_));
+    if (size > size_)
+      std::memset(data_ + size_, 0, sizeof(int16_t) * static_cast<size_t>(size - size_));
     size_ = size;
   }
   void DropFront(int count) {
@@ -102,8 +104,8 @@ class NumericDigits {
   int16_t inline_[kInline];
 };
 
-// Invariant between operations (Strip()): no leading or trailing zero digits; zero has no digits, weight 0
-// and a positive sign.
+// Invariant between operations (Strip()): no leading or trailing zero digits; zero has no digits,
+// weight 0 and a positive sign.
 struct Numeric {
   NumericSign sign = NumericSign::kPositive;
   int weight = 0;
@@ -123,7 +125,7 @@ struct Numeric {
 
 // --- wire and text ---
 Numeric NumericFromWire(std::string_view wire);  // trusts the bytes: DecodeBinary… has checked them
-void AppendNumericWire(const Numeric& value, std::string* out);        // 22003 past the format's limits
+void AppendNumericWire(const Numeric& value, std::string* out);  // 22003 past the format's limits
 std::string_view NumericToWire(const Numeric& value, Arena* arena);    // the same
 Numeric NumericFromText(std::string_view text);                        // 22P02, 22003
 void AppendNumericText(std::string_view wire, std::string* out);
@@ -172,7 +174,8 @@ Numeric NumericPower(const Numeric& base, const Numeric& exponent);
 namespace numeric_internal {
 int CompareMagnitude(const Numeric& a, const Numeric& b);
 Numeric Add(const Numeric& a, const Numeric& b, bool negate_b);
-Numeric Multiply(const Numeric& a, const Numeric& b, int result_scale);  // rounds if the exact has more
+Numeric Multiply(const Numeric& a, const Numeric& b,
+                 int result_scale);  // rounds if the exact has more
 Numeric Divide(const Numeric& a, const Numeric& b, int result_scale, bool round);
 int SelectDivideScale(const Numeric& a, const Numeric& b);
 void RoundTo(Numeric* value, int scale);

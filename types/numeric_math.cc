@@ -1,5 +1,5 @@
-// sqrt, exp, ln, log and power of numerics. The scales of results are Postgres's; the values are computed as
-// integers scaled by a power of ten with digits to spare, then rounded to the scale.
+// sqrt, exp, ln, log and power of numerics. The scales of results are Postgres's; the values are
+// computed as integers scaled by a power of ten with digits to spare, then rounded to the scale.
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 
@@ -14,9 +14,13 @@ using namespace numeric_internal;
 
 constexpr int kSpareDigits = 16;
 
-[[noreturn]] void Overflow() { Throw(sqlstate::kNumericValueOutOfRange, "value overflows numeric format"); }
+[[noreturn]] void Overflow() {
+  Throw(sqlstate::kNumericValueOutOfRange, "value overflows numeric format");
+}
 
-cpp_int PowerOfTen(int exponent) { return boost::multiprecision::pow(cpp_int(10), static_cast<unsigned>(exponent)); }
+cpp_int PowerOfTen(int exponent) {
+  return boost::multiprecision::pow(cpp_int(10), static_cast<unsigned>(exponent));
+}
 
 // value·10^scale, truncated.
 cpp_int ToScaled(const Numeric& value, int scale) {
@@ -33,14 +37,16 @@ Numeric FromScaled(const cpp_int& scaled, int scale, int result_scale) {
   int pad = (kNumericDigitsPerGroup - scale % kNumericDigitsPerGroup) % kNumericDigitsPerGroup;
   cpp_int magnitude = abs(scaled) * PowerOfTen(pad);
   std::string text = magnitude.str();
-  size_t lead = (kNumericDigitsPerGroup - text.size() % kNumericDigitsPerGroup) % kNumericDigitsPerGroup;
+  size_t lead =
+      (kNumericDigitsPerGroup - text.size() % kNumericDigitsPerGroup) % kNumericDigitsPerGroup;
   text.insert(0, lead, '0');
   Numeric value;
   int groups = static_cast<int>(text.size()) / kNumericDigitsPerGroup;
   value.digits.Resize(groups);
   for (int i = 0; i < groups; i++) {
     int group = 0;
-    for (int j = 0; j < kNumericDigitsPerGroup; j++) group = group * 10 + (text[static_cast<size_t>(i * 4 + j)] - '0');
+    for (int j = 0; j < kNumericDigitsPerGroup; j++)
+      group = group * 10 + (text[static_cast<size_t>(i * 4 + j)] - '0');
     value.digits[i] = static_cast<int16_t>(group);
   }
   value.weight = groups - 1 - (scale + pad) / kNumericDigitsPerGroup;
@@ -54,7 +60,8 @@ int ClampScale(int scale) { return std::clamp(scale, 0, kNumericDisplayScaleMax)
 
 double ApproximateDouble(const Numeric& value) {
   double result = 0;
-  for (int i = 0; i < std::min(value.digits.size(), 6); i++) result = result * kNumericBase + value.digits[i];
+  for (int i = 0; i < std::min(value.digits.size(), 6); i++)
+    result = result * kNumericBase + value.digits[i];
   int exponent = (value.weight - std::min(value.digits.size(), 6) + 1) * kNumericDigitsPerGroup;
   result *= std::pow(10.0, exponent);
   return value.negative() ? -result : result;
@@ -146,7 +153,8 @@ Numeric ExpToScale(const Numeric& value, int scale) {
 }
 
 [[noreturn]] void ComplexPower() {
-  Throw(sqlstate::kInvalidArgumentForPower, "a negative number raised to a non-integer power yields a complex result");
+  Throw(sqlstate::kInvalidArgumentForPower,
+        "a negative number raised to a non-integer power yields a complex result");
 }
 
 // base^exponent by squaring, on a mantissa cut to enough digits and a power of ten.
@@ -218,7 +226,8 @@ Numeric PowerOfInteger(const Numeric& base, int exponent) {
                         : cpp_int(result.mantissa / PowerOfTen(static_cast<int>(-shift)));
   } else {
     int64_t shift = digits - result.exponent;
-    scaled = shift >= 0 ? cpp_int(PowerOfTen(static_cast<int>(shift)) / result.mantissa) : cpp_int(0);
+    scaled =
+        shift >= 0 ? cpp_int(PowerOfTen(static_cast<int>(shift)) / result.mantissa) : cpp_int(0);
   }
   return FromScaled(scaled, digits, scale);
 }
@@ -227,11 +236,13 @@ Numeric PowerOfInteger(const Numeric& base, int exponent) {
 Numeric PowerOfSpecials(const Numeric& base, const Numeric& exponent) {
   auto one = [] { return NumericFromInt(1); };
   if (base.nan()) return exponent.zero() ? one() : NumericNan();
-  if (exponent.nan()) return !base.special() && CompareNumeric(base, one()) == 0 ? one() : NumericNan();
+  if (exponent.nan())
+    return !base.special() && CompareNumeric(base, one()) == 0 ? one() : NumericNan();
   if (base.zero() && exponent.negative()) {
     Throw(sqlstate::kInvalidArgumentForPower, "zero raised to a negative power is undefined");
   }
-  if (base.negative() && !base.special() && !exponent.special() && !exponent.integral()) ComplexPower();
+  if (base.negative() && !base.special() && !exponent.special() && !exponent.integral())
+    ComplexPower();
   if (!base.special() && CompareNumeric(base, one()) == 0) return one();
   if (exponent.zero()) return one();
   if (exponent.infinite()) {
@@ -248,7 +259,8 @@ Numeric PowerOfSpecials(const Numeric& base, const Numeric& exponent) {
   if (!base.negative()) return exponent.negative() ? Numeric() : NumericInfinity(false);
   if (exponent.negative()) return Numeric();
   bool odd = false;
-  if (exponent.digits.size() == exponent.weight + 1) odd = exponent.digits[exponent.digits.size() - 1] % 2 != 0;
+  if (exponent.digits.size() == exponent.weight + 1)
+    odd = exponent.digits[exponent.digits.size() - 1] % 2 != 0;
   return NumericInfinity(odd);
 }
 
@@ -283,7 +295,8 @@ namespace {
 void CheckLogArgument(const Numeric& value) {
   if (value.nan()) return;
   if (value.zero()) Throw(sqlstate::kInvalidArgumentForLog, "cannot take logarithm of zero");
-  if (value.negative()) Throw(sqlstate::kInvalidArgumentForLog, "cannot take logarithm of a negative number");
+  if (value.negative())
+    Throw(sqlstate::kInvalidArgumentForLog, "cannot take logarithm of a negative number");
 }
 }  // namespace
 
@@ -307,7 +320,8 @@ Numeric NumericLog(const Numeric& base, const Numeric& value) {
   CheckLogArgument(value);
   int base_weight = EstimateLnWeight(base), value_weight = EstimateLnWeight(value);
   int weight = value_weight - base_weight;
-  int scale = ClampScale(std::max({kNumericSignificantDigitsMin - weight, base.dscale, value.dscale}));
+  int scale =
+      ClampScale(std::max({kNumericSignificantDigitsMin - weight, base.dscale, value.dscale}));
   Numeric ln_base = LnToScale(base, std::max(0, scale + weight - base_weight + kSpareDigits));
   Numeric ln_value = LnToScale(value, std::max(0, scale + weight - value_weight + kSpareDigits));
   return Divide(ln_value, ln_base, scale, true);
@@ -320,7 +334,8 @@ Numeric NumericPower(const Numeric& base, const Numeric& exponent) {
   }
   if (base.negative() && !exponent.integral()) ComplexPower();
   int64_t whole = 0;
-  if (exponent.integral() && NumericToInt64(exponent, &whole) && whole >= INT32_MIN && whole <= INT32_MAX) {
+  if (exponent.integral() && NumericToInt64(exponent, &whole) && whole >= INT32_MIN &&
+      whole <= INT32_MAX) {
     return PowerOfInteger(base, static_cast<int>(whole));
   }
   if (base.zero()) {
@@ -331,7 +346,8 @@ Numeric NumericPower(const Numeric& base, const Numeric& exponent) {
   bool negative = false;
   Numeric magnitude = base;
   if (base.negative()) {
-    negative = exponent.digits.size() == exponent.weight + 1 && exponent.digits[exponent.digits.size() - 1] % 2 != 0;
+    negative = exponent.digits.size() == exponent.weight + 1 &&
+               exponent.digits[exponent.digits.size() - 1] % 2 != 0;
     magnitude = NumericNegate(base);
   }
   int ln_weight = EstimateLnWeight(magnitude);
@@ -345,7 +361,8 @@ Numeric NumericPower(const Numeric& base, const Numeric& exponent) {
     return zero;
   }
   value *= 0.434294481903252;
-  int scale = ClampScale(std::max({kNumericSignificantDigitsMin - static_cast<int>(value), base.dscale, exponent.dscale}));
+  int scale = ClampScale(std::max(
+      {kNumericSignificantDigitsMin - static_cast<int>(value), base.dscale, exponent.dscale}));
   // The product must be exact to the last digit of the result.
   int significant = scale + static_cast<int>(value) + kSpareDigits;
   int product_scale = std::max(0, significant - std::min(0, static_cast<int>(value)));

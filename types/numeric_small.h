@@ -1,4 +1,5 @@
-// Numerics of few digits as 128-bit integers: the common case of arithmetic, without unpacking into digits.
+// Numerics of few digits as 128-bit integers: the common case of arithmetic, without unpacking into
+// digits.
 #pragma once
 
 #include "common/arena.h"
@@ -37,7 +38,8 @@ inline bool LoadSmall(std::string_view wire, SmallNumeric* out) {
 // mantissa·10000^exponent in wire format.
 inline std::string_view StoreSmall(__int128 mantissa, int exponent, int dscale, Arena* arena) {
   bool negative = mantissa < 0;
-  unsigned __int128 rest = negative ? -static_cast<unsigned __int128>(mantissa) : static_cast<unsigned __int128>(mantissa);
+  unsigned __int128 rest = negative ? -static_cast<unsigned __int128>(mantissa)
+                                    : static_cast<unsigned __int128>(mantissa);
   int16_t groups[12];
   int count = 0;
   while (rest > UINT64_MAX) {
@@ -50,7 +52,8 @@ inline std::string_view StoreSmall(__int128 mantissa, int exponent, int dscale, 
   int skip = 0;
   while (skip < count && groups[skip] == 0) skip++;
   int kept = count - skip;
-  char* to = static_cast<char*>(arena->Allocate(kNumericHeaderBytes + 2 * static_cast<size_t>(kept), 2));
+  char* to =
+      static_cast<char*>(arena->Allocate(kNumericHeaderBytes + 2 * static_cast<size_t>(kept), 2));
   StoreBig<int16_t>(to, static_cast<int16_t>(kept));
   StoreBig<int16_t>(to + 2, static_cast<int16_t>(kept > 0 ? exponent + count - 1 : 0));
   StoreBig<uint16_t>(to + 4, negative && kept > 0 ? 0x4000 : 0);

@@ -11,7 +11,8 @@ namespace {
 using Int128 = __int128;
 using Uint128 = unsigned __int128;
 
-constexpr int64_t kUnitsPerOne = 100'000'000;  // units are 10^-8: two base-10000 groups behind the point
+constexpr int64_t kUnitsPerOne =
+    100'000'000;  // units are 10^-8: two base-10000 groups behind the point
 constexpr int kSlotGroups = 4;                 // a slot's 10^16 in base-10000 groups
 constexpr int64_t kSlotBase = 10'000'000'000'000'000;
 
@@ -44,7 +45,8 @@ NumericSum::Wide* Cover(NumericSum::Wide* wide, int low, int high, Arena* arena)
   }
   int count = last - first + 1;
   auto slots = arena->NewArray<Int128>(static_cast<size_t>(count));
-  for (int i = 0; i < wide->count; i++) slots[static_cast<size_t>(wide->first + i - first)] = wide->slots[i];
+  for (int i = 0; i < wide->count; i++)
+    slots[static_cast<size_t>(wide->first + i - first)] = wide->slots[i];
   *wide = {first, count, slots.data()};
   return wide;
 }
@@ -69,7 +71,8 @@ void AddUnitsWide(NumericSum* sum, Int128 units, Arena* arena) {
 void AddUnits(NumericSum* sum, Int128 units, Arena* arena) {
   if (__builtin_add_overflow(sum->units, units, &sum->units)) {
     // The builtin wrapped around: take it back, and move both to the slots.
-    sum->units = static_cast<Int128>(static_cast<Uint128>(sum->units) - static_cast<Uint128>(units));
+    sum->units =
+        static_cast<Int128>(static_cast<Uint128>(sum->units) - static_cast<Uint128>(units));
     AddUnitsWide(sum, sum->units, arena);
     AddUnitsWide(sum, units, arena);
     sum->units = 0;
@@ -79,8 +82,8 @@ void AddUnits(NumericSum* sum, Int128 units, Arena* arena) {
 void AddWide(NumericSum* sum, const Numeric& value, Arena* arena) {
   int size = value.digits.size();
   int lowest = value.weight - size + 1;
-  sum->wide = Cover(sum->wide, FloorDivide(lowest, kSlotGroups) - 1, FloorDivide(value.weight, kSlotGroups) + 1,
-                    arena);
+  sum->wide = Cover(sum->wide, FloorDivide(lowest, kSlotGroups) - 1,
+                    FloorDivide(value.weight, kSlotGroups) + 1, arena);
   for (int i = 0; i < size; i += kSlotGroups) {
     int64_t groups = 0;
     int end = std::min(i + kSlotGroups, size);
@@ -222,18 +225,21 @@ void NumericSum::Merge(const NumericSum& other, Arena* arena) {
   AddUnits(this, other.units, arena);
   if (other.wide == nullptr) return;
   wide = Cover(wide, other.wide->first, other.wide->first + other.wide->count - 1, arena);
-  for (int i = 0; i < other.wide->count; i++) wide->At(other.wide->first + i) += other.wide->slots[i];
+  for (int i = 0; i < other.wide->count; i++)
+    wide->At(other.wide->first + i) += other.wide->slots[i];
 }
 
 void NumericSum::Serialize(std::string* out) const {
   Put(units, out);
   Put(count, out);
   Put(dscale, out);
-  Put(static_cast<uint8_t>(seen_nan | seen_positive_infinity << 1 | seen_negative_infinity << 2), out);
+  Put(static_cast<uint8_t>(seen_nan | seen_positive_infinity << 1 | seen_negative_infinity << 2),
+      out);
   Put(wide == nullptr ? int32_t{0} : wide->count, out);
   if (wide == nullptr) return;
   Put(wide->first, out);
-  out->append(reinterpret_cast<const char*>(wide->slots), sizeof(Int128) * static_cast<size_t>(wide->count));
+  out->append(reinterpret_cast<const char*>(wide->slots),
+              sizeof(Int128) * static_cast<size_t>(wide->count));
 }
 
 NumericSum NumericSum::Deserialize(std::string_view* from, Arena* arena) {
@@ -307,7 +313,8 @@ bool VarianceOf(const NumericMoments& moments, bool sample, Numeric* out) {
     return true;
   }
   using namespace numeric_internal;
-  Numeric n = NumericFromInt(count), sum = FiniteSum(moments.sum), squares = FiniteSum(moments.squares);
+  Numeric n = NumericFromInt(count), sum = FiniteSum(moments.sum),
+          squares = FiniteSum(moments.squares);
   int scale = 2 * sum.dscale;
   Numeric numerator = Add(Multiply(n, squares, scale), Multiply(sum, sum, scale), true);
   if (numerator.zero() || numerator.negative()) {
@@ -332,7 +339,8 @@ bool NumericMoments::Stddev(bool sample, Arena* arena, std::string_view* wire) c
   Numeric variance;
   if (!VarianceOf(*this, sample, &variance)) return false;
   // Postgres takes the root to the variance's own scale.
-  if (!variance.special() && !variance.zero()) variance = NumericSqrtToScale(variance, variance.dscale);
+  if (!variance.special() && !variance.zero())
+    variance = NumericSqrtToScale(variance, variance.dscale);
   *wire = NumericToWire(variance, arena);
   return true;
 }

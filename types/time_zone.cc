@@ -170,14 +170,16 @@ bool TimeZone::ParsePosix(std::string_view spec) {
 bool TimeZone::LoadFile(const std::string& path) {
   std::string content = ReadFile(path);
   constexpr size_t kHeader = 44;
-  if (content.size() < kHeader || content.compare(0, 4, "TZif") != 0 || content[4] < '2') return false;
+  if (content.size() < kHeader || content.compare(0, 4, "TZif") != 0 || content[4] < '2')
+    return false;
   auto counts = [&](size_t header, uint32_t* out) {
     for (int i = 0; i < 6; i++) out[i] = LoadBig<uint32_t>(content.data() + header + 20 + 4 * i);
   };
   // isutcnt, isstdcnt, leapcnt, timecnt, typecnt, charcnt
   uint32_t n[6];
   counts(0, n);
-  size_t second = kHeader + size_t{n[3]} * 5 + size_t{n[4]} * 6 + n[5] + size_t{n[2]} * 8 + n[1] + n[0];
+  size_t second =
+      kHeader + size_t{n[3]} * 5 + size_t{n[4]} * 6 + n[5] + size_t{n[2]} * 8 + n[1] + n[0];
   if (content.size() < second + kHeader) return false;
   counts(second, n);
   size_t times = second + kHeader, indexes = times + size_t{n[3]} * 8, types = indexes + n[3];
@@ -210,7 +212,8 @@ void TimeZone::RuleTransitions(int64_t year, Transition out[2]) const {
       int64_t first = DaysFromUnix(year, at.month, 1);
       int weekday = static_cast<int>(((first + 4) % 7 + 7) % 7);  // 1970-01-01 was a Thursday
       day = first + (at.weekday - weekday + 7) % 7 + 7 * (at.week - 1);
-      int64_t next = at.month == 12 ? DaysFromUnix(year + 1, 1, 1) : DaysFromUnix(year, at.month + 1, 1);
+      int64_t next =
+          at.month == 12 ? DaysFromUnix(year + 1, 1, 1) : DaysFromUnix(year, at.month + 1, 1);
       while (day >= next) day -= 7;
     } else {
       bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -293,7 +296,8 @@ const TimeZone* FindTimeZone(std::string_view name) {
   static auto* zones = new std::map<std::string, std::unique_ptr<TimeZone>, std::less<>>();
   auto known = zones->find(name);
   if (known != zones->end()) return known->second.get();
-  if (name.empty() || name.size() > 255 || name.find('\0') != std::string_view::npos) return nullptr;
+  if (name.empty() || name.size() > 255 || name.find('\0') != std::string_view::npos)
+    return nullptr;
   auto zone = std::make_unique<TimeZone>();
   std::string spelling = SpellingOf(name);
   bool ok = false;

@@ -1,5 +1,6 @@
-// Time zones by their IANA names, as POSIX strings ("EST5EDT", "<+03>-03") and as plain offsets. Read from the
-// host's zoneinfo, with the rule that holds after the file's last transition (most libraries stop in 2037).
+// Time zones by their IANA names, as POSIX strings ("EST5EDT", "<+03>-03") and as plain offsets.
+// Read from the host's zoneinfo, with the rule that holds after the file's last transition (most
+// libraries stop in 2037).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class TimeZone {
 
   // At an instant: seconds since 1970 UTC.
   const Period& At(int64_t unix_seconds) const;
-  // Offset of a wall clock time. In the gap of a spring-forward the offset before it; where the clock
-  // shows a time twice, the second (what Postgres does).
+  // Offset of a wall clock time. In the gap of a spring-forward the offset before it; where the
+  // clock shows a time twice, the second (what Postgres does).
   int32_t OffsetOfLocal(int64_t local_seconds) const;
   const std::string& name() const { return name_; }
 
@@ -56,7 +57,8 @@ class TimeZone {
 // nullptr where there is none of that name. Cached for the process's life.
 const TimeZone* FindTimeZone(std::string_view name);
 const TimeZone* UtcZone();
-// A zone abbreviation that Postgres knows by default ("EST", "CEST"): its offset east of UTC in seconds.
+// A zone abbreviation that Postgres knows by default ("EST", "CEST"): its offset east of UTC in
+// seconds.
 bool FindZoneAbbreviation(std::string_view word, int32_t* offset_seconds);
 
 }  // namespace sluice

@@ -9,7 +9,9 @@ namespace {
 
 // Bytes of the well-formed character at `at`; 0 if it is none.
 size_t CharacterLength(std::string_view text, size_t at) {
-  auto byte = [&](size_t i) -> uint8_t { return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : 0; };
+  auto byte = [&](size_t i) -> uint8_t {
+    return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : 0;
+  };
   auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
   uint8_t first = byte(0), second = byte(1);
   if (first == 0) return 0;
@@ -43,8 +45,10 @@ void CheckUtf8(std::string_view text) {
     size_t length = CharacterLength(text, at);
     if (length == 0) {
       std::string bytes;
-      for (size_t i = 0; i < Utf8Step(text, at); i++) bytes += fmt::format(" 0x{:02x}", static_cast<uint8_t>(text[at + i]));
-      Throw(sqlstate::kCharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\":{}", bytes);
+      for (size_t i = 0; i < Utf8Step(text, at); i++)
+        bytes += fmt::format(" 0x{:02x}", static_cast<uint8_t>(text[at + i]));
+      Throw(sqlstate::kCharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\":{}",
+            bytes);
     }
     at += length;
   }

@@ -1,5 +1,5 @@
-// UTF-8 text: the encoding of every text value here. Bytes may be ill-formed (they came from elsewhere): all of
-// these stay inside the view, and take a stray byte for one character.
+// UTF-8 text: the encoding of every text value here. Bytes may be ill-formed (they came from
+// elsewhere): all of these stay inside the view, and take a stray byte for one character.
 #pragma once
 
 #include <cstdint>
