@@ -90,6 +90,19 @@ void Executor::Impl::CountPassedThrough(const Slice& slice) {
   of_scan.batches++;
 }
 
+Claim Executor::TryNextSlice(Slice* slice) {
+  SLUICE_ASSERT(impl_->consumer.has_value());
+  for (;;) {
+    Claim claim = impl_->consumer->TryClaim(slice);
+    if (claim != Claim::kSlice) return claim;
+    if (slice->kind != SliceKind::kEnd) {
+      impl_->CountPassedThrough(*slice);
+      return claim;
+    }
+    CheckStreamEnd(impl_->streams->group()->streams[slice->stream]);
+  }
+}
+
 bool Executor::NextSlice(Slice* slice) {
   SLUICE_ASSERT(impl_->consumer.has_value());
   while (impl_->consumer->ClaimOrWait(slice, WaitEvent::kAppendReady)) {

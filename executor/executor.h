@@ -57,6 +57,8 @@ class Executor {
   // pass_through plans: the next slice of DataRow (or oversized) messages, or false at the end; the
   // caller writes the bytes to the client and then calls ReleaseSlice.
   bool NextSlice(Slice* slice);
+  // The same without sleeping: kEmpty means that NextSlice would wait.
+  Claim TryNextSlice(Slice* slice);
 
   // For EXPLAIN ANALYZE, after the end: workers that still run are stopped.
   NodeStatistics Statistics(int32_t node_id) const;

@@ -20,6 +20,8 @@ class RowSink {
   virtual void Rows(const Batch& batch, size_t from, size_t to) = 0;
   // The same as DataRow messages, in the formats that the plan was made for (pass-through).
   virtual void Messages(std::string_view messages) = 0;
+  // The next rows are not here yet: what was given before should not wait for them.
+  virtual void BeforeWait() {}
 };
 
 // The format of column `i` by Bind's rule: none = text, one for all, or one a column.
@@ -33,6 +35,7 @@ class DataRowSink : public RowSink {
               std::span<const int16_t> formats, const SessionSettings& settings);
   void Rows(const Batch& batch, size_t from, size_t to) override;
   void Messages(std::string_view messages) override { client_->SendMessages(messages); }
+  void BeforeWait() override { client_->Flush(); }
 
  private:
   void AppendRow(const Batch& batch, size_t row, std::string* out);

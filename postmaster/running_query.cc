@@ -152,7 +152,13 @@ uint64_t RunningQuery::RunSlices(RowSink* sink, uint64_t rows_max) {
     CheckForInterrupts();
     if (!slice_) {
       Slice next;
-      if (!executor_->NextSlice(&next)) {
+      Claim claim = executor_->TryNextSlice(&next);
+      if (claim == Claim::kEmpty) {
+        // Rows from a shard that only trickles must not lie in the buffer meanwhile.
+        sink->BeforeWait();
+        claim = executor_->NextSlice(&next) ? Claim::kSlice : Claim::kDone;
+      }
+      if (claim == Claim::kDone) {
         done_ = true;
         break;
       }
