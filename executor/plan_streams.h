@@ -51,8 +51,8 @@ struct AppendShared {
   std::span<ScatterShared> scatters;
   std::span<ScanShared*> whole;  // claim_whole: by child, null where it is no scan
   TakeANumber next_child;        // claim_whole: the next child to claim
-  // Per participant × child. Written by that participant only; read when it has let go. Below a child
-  // that one participant runs for all there is one row of it, whichever participant that is.
+  // Per participant × child. Written by that participant only; read when it has let go. Below a
+  // child that one participant runs for all there is one row of it, whichever participant that is.
   std::span<Executor::ClaimCount> claims;
   uint32_t children;
 

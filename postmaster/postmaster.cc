@@ -10,6 +10,7 @@
 
 #include "catalog/builtin.h"
 #include "common/log.h"
+#include "common/scheduling.h"
 #include "executor/executor.h"
 #include "fdw/io_worker.h"
 #include "parser/prescan.h"
@@ -185,6 +186,7 @@ void Postmaster::StartWorkers() {
     Fork(kIoWorkerProc, ProcessKind::kIoWorker, [this] {
       IoWorkerConfig config;
       FillIoWorkerConfig(settings_, &config);
+      RequestShortTimeSlices();
       IoWorkerMain(config);
     });
   const ProcessTable& table = shared_memory->processes;
@@ -219,6 +221,7 @@ void Postmaster::StartBackend(UniqueFd client) {
   if (number == kNoProc) return Reject(std::move(client), Rejection::kTooManyClients);
   Fork(number, ProcessKind::kClientBackend, [&] {
     BackendConfig config{directory_, &settings_};
+    RequestShortTimeSlices();
     BackendMain(std::move(client), config);
   });
 }

@@ -74,8 +74,10 @@ void FuzzStates(std::string_view bytes) {
 void Fuzz(uint8_t what, uint8_t which, std::string_view input) {
   Oid type = kTypes[which % std::size(kTypes)];
   switch (what % 5) {
-    case 0: return FuzzText(type, input);
-    case 1: return FuzzBinary(type, input);
+    case 0:
+      return FuzzText(type, input);
+    case 1:
+      return FuzzBinary(type, input);
     case 2: {
       std::string normal = NormalizeJsonb(input);
       SLUICE_ASSERT(NormalizeJsonb(normal) == normal);
@@ -87,7 +89,8 @@ void Fuzz(uint8_t what, uint8_t which, std::string_view input) {
       Regex::Compiled(input.substr(half), which % 2 != 0).Matches(input.substr(0, half));
       return;
     }
-    default: return FuzzStates(input);
+    default:
+      return FuzzStates(input);
   }
 }
 

@@ -6,8 +6,21 @@
 namespace sluice {
 
 enum class AggregateKind : uint8_t {
-  kCount, kCountStar, kSum, kAvg, kMin, kMax, kBoolAnd, kBoolOr, kStddevPop, kStddevSamp, kVarPop,
-  kVarSamp, kStringAgg, kArrayAgg, kSumInt8ToInt8,
+  kCount,
+  kCountStar,
+  kSum,
+  kAvg,
+  kMin,
+  kMax,
+  kBoolAnd,
+  kBoolOr,
+  kStddevPop,
+  kStddevSamp,
+  kVarPop,
+  kVarSamp,
+  kStringAgg,
+  kArrayAgg,
+  kSumInt8ToInt8,
 };
 
 struct AggregateInfo {

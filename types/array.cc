@@ -17,7 +17,9 @@ constexpr int64_t kArrayElementsMax = 134217727;
   Throw(sqlstate::kInvalidBinaryRepresentation, "incorrect binary data format");
 }
 
-bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool IsSpace(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 bool IsNullWord(std::string_view text) {
   return text.size() == 4 && (text[0] | 0x20) == 'n' && (text[1] | 0x20) == 'u' &&
@@ -133,7 +135,7 @@ class ArrayParser {
     rest_.remove_prefix(1);
     int32_t count = 0;
     SkipSpace();
-    if (!rest_.empty() && rest_[0] == '}' ) {
+    if (!rest_.empty() && rest_[0] == '}') {
       if (depth > 0) Unexpected();  // only the whole array may be empty
       rest_.remove_prefix(1);
       if (depth == 0) leaf_depth_ = 0;
@@ -366,8 +368,10 @@ void AppendArrayText(std::string_view wire, const SessionSettings& settings, std
       text.clear();
       DecodeBinaryValue(header.element_type, element, &column, 0);
       AppendText(column, 0, settings, &text);
-      if (NeedsQuotes(text)) AppendQuoted(text, out);
-      else *out += text;
+      if (NeedsQuotes(text))
+        AppendQuoted(text, out);
+      else
+        *out += text;
     }
     // Counts up like an odometer; closes the levels that are full.
     int level = header.dimensions - 1;

@@ -64,10 +64,13 @@ T Decode(const char* from) {
     return std::bit_cast<float>(LoadBig<uint32_t>(from));
   else if constexpr (std::is_same_v<T, double>)
     return std::bit_cast<double>(LoadBig<uint64_t>(from));
-  else return LoadBig<T>(from);
+  else
+    return LoadBig<T>(from);
 }
 template <>
-uint8_t Decode<uint8_t>(const char* from) { return *from != 0; }
+uint8_t Decode<uint8_t>(const char* from) {
+  return *from != 0;
+}
 template <>
 Interval Decode<Interval>(const char* from) {
   return {LoadBig<int64_t>(from), LoadBig<int32_t>(from + 8), LoadBig<int32_t>(from + 12)};
@@ -140,14 +143,37 @@ Oid ArrayTypeOf(Oid element_type) {
 
 bool HasBinaryCodec(Oid type) {
   switch (type) {
-    case kBoolOid: case kByteaOid: case kCharOid: case kNameOid: case kInt8Oid: case kInt2Oid:
-    case kInt4Oid: case kRegprocOid: case kTextOid: case kOidOid: case kXidOid: case kCidOid:
-    case kJsonOid: case kFloat4Oid: case kFloat8Oid: case kUnknownOid: case kBpcharOid:
-    case kVarcharOid: case kDateOid: case kTimeOid: case kTimestampOid: case kTimestamptzOid:
-    case kIntervalOid: case kNumericOid: case kRegclassOid: case kRegtypeOid: case kUuidOid:
+    case kBoolOid:
+    case kByteaOid:
+    case kCharOid:
+    case kNameOid:
+    case kInt8Oid:
+    case kInt2Oid:
+    case kInt4Oid:
+    case kRegprocOid:
+    case kTextOid:
+    case kOidOid:
+    case kXidOid:
+    case kCidOid:
+    case kJsonOid:
+    case kFloat4Oid:
+    case kFloat8Oid:
+    case kUnknownOid:
+    case kBpcharOid:
+    case kVarcharOid:
+    case kDateOid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
+    case kIntervalOid:
+    case kNumericOid:
+    case kRegclassOid:
+    case kRegtypeOid:
+    case kUuidOid:
     case kJsonbOid:
       return true;
-    default: break;
+    default:
+      break;
   }
   Oid element = ElementTypeOf(type);
   return element != kInvalidOid && HasBinaryCodec(element);
@@ -180,7 +206,8 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
     return CheckRange(type, bytes.data());
   }
   switch (type) {
-    case kNumericOid: return CheckNumericWire(bytes);
+    case kNumericOid:
+      return CheckNumericWire(bytes);
     case kJsonbOid:
       if (bytes.empty() || bytes[0] != 1) {
         Throw(sqlstate::kInternalError, "unsupported jsonb version number {}",
@@ -197,7 +224,8 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
     case kJsonOid:
     case kUnknownOid:
       return CheckUtf8(bytes);
-    default: break;
+    default:
+      break;
   }
   Oid element = ElementTypeOf(type);
   if (element != kInvalidOid && HasBinaryCodec(element)) CheckArrayWire(element, bytes);
@@ -207,37 +235,73 @@ void DecodeBinaryValue(Oid type, std::string_view bytes, Column* to, size_t row)
   CheckBinaryValue(type, bytes);
   const char* from = bytes.data();
   switch (PhysicalOf(type)) {
-    case Physical::kBool: to->Data<uint8_t>()[row] = Decode<uint8_t>(from); break;
-    case Physical::kInt2: to->Data<int16_t>()[row] = Decode<int16_t>(from); break;
-    case Physical::kInt4: to->Data<int32_t>()[row] = Decode<int32_t>(from); break;
-    case Physical::kInt8: to->Data<int64_t>()[row] = Decode<int64_t>(from); break;
-    case Physical::kUint4: to->Data<uint32_t>()[row] = Decode<uint32_t>(from); break;
-    case Physical::kFloat4: to->Data<float>()[row] = Decode<float>(from); break;
-    case Physical::kFloat8: to->Data<double>()[row] = Decode<double>(from); break;
-    case Physical::kInterval: to->Data<Interval>()[row] = Decode<Interval>(from); break;
-    case Physical::kUuid: to->Data<Uuid>()[row] = Decode<Uuid>(from); break;
-    case Physical::kBytes: to->Data<std::string_view>()[row] = bytes; break;
+    case Physical::kBool:
+      to->Data<uint8_t>()[row] = Decode<uint8_t>(from);
+      break;
+    case Physical::kInt2:
+      to->Data<int16_t>()[row] = Decode<int16_t>(from);
+      break;
+    case Physical::kInt4:
+      to->Data<int32_t>()[row] = Decode<int32_t>(from);
+      break;
+    case Physical::kInt8:
+      to->Data<int64_t>()[row] = Decode<int64_t>(from);
+      break;
+    case Physical::kUint4:
+      to->Data<uint32_t>()[row] = Decode<uint32_t>(from);
+      break;
+    case Physical::kFloat4:
+      to->Data<float>()[row] = Decode<float>(from);
+      break;
+    case Physical::kFloat8:
+      to->Data<double>()[row] = Decode<double>(from);
+      break;
+    case Physical::kInterval:
+      to->Data<Interval>()[row] = Decode<Interval>(from);
+      break;
+    case Physical::kUuid:
+      to->Data<Uuid>()[row] = Decode<Uuid>(from);
+      break;
+    case Physical::kBytes:
+      to->Data<std::string_view>()[row] = bytes;
+      break;
   }
 }
 
 void DecodeBinaryColumn(Oid type, const char* const* at, const int32_t* lengths, size_t count,
                         uint8_t* nulls_buffer, Column* to) {
   switch (PhysicalOf(type)) {
-    case Physical::kBool: return DecodeFixed<uint8_t>(at, lengths, count, nulls_buffer, to);
-    case Physical::kInt2: return DecodeFixed<int16_t>(at, lengths, count, nulls_buffer, to);
-    case Physical::kInt4: return DecodeFixed<int32_t>(at, lengths, count, nulls_buffer, to);
-    case Physical::kInt8: return DecodeFixed<int64_t>(at, lengths, count, nulls_buffer, to);
-    case Physical::kUint4: return DecodeFixed<uint32_t>(at, lengths, count, nulls_buffer, to);
-    case Physical::kFloat4: return DecodeFixed<float>(at, lengths, count, nulls_buffer, to);
-    case Physical::kFloat8: return DecodeFixed<double>(at, lengths, count, nulls_buffer, to);
-    case Physical::kInterval: return DecodeFixed<Interval>(at, lengths, count, nulls_buffer, to);
-    case Physical::kUuid: return DecodeFixed<Uuid>(at, lengths, count, nulls_buffer, to);
-    case Physical::kBytes: break;
+    case Physical::kBool:
+      return DecodeFixed<uint8_t>(at, lengths, count, nulls_buffer, to);
+    case Physical::kInt2:
+      return DecodeFixed<int16_t>(at, lengths, count, nulls_buffer, to);
+    case Physical::kInt4:
+      return DecodeFixed<int32_t>(at, lengths, count, nulls_buffer, to);
+    case Physical::kInt8:
+      return DecodeFixed<int64_t>(at, lengths, count, nulls_buffer, to);
+    case Physical::kUint4:
+      return DecodeFixed<uint32_t>(at, lengths, count, nulls_buffer, to);
+    case Physical::kFloat4:
+      return DecodeFixed<float>(at, lengths, count, nulls_buffer, to);
+    case Physical::kFloat8:
+      return DecodeFixed<double>(at, lengths, count, nulls_buffer, to);
+    case Physical::kInterval:
+      return DecodeFixed<Interval>(at, lengths, count, nulls_buffer, to);
+    case Physical::kUuid:
+      return DecodeFixed<Uuid>(at, lengths, count, nulls_buffer, to);
+    case Physical::kBytes:
+      break;
   }
   switch (type) {
-    case kTextOid: case kVarcharOid: case kBpcharOid: case kNameOid: case kByteaOid: case kJsonOid:
+    case kTextOid:
+    case kVarcharOid:
+    case kBpcharOid:
+    case kNameOid:
+    case kByteaOid:
+    case kJsonOid:
       return DecodeViews(at, lengths, count, nulls_buffer, to, [](std::string_view) {});
-    case kNumericOid: return DecodeViews(at, lengths, count, nulls_buffer, to, CheckNumericWire);
+    case kNumericOid:
+      return DecodeViews(at, lengths, count, nulls_buffer, to, CheckNumericWire);
     default:
       return DecodeViews(at, lengths, count, nulls_buffer, to,
                          [type](std::string_view bytes) { CheckBinaryValue(type, bytes); });
@@ -246,13 +310,27 @@ void DecodeBinaryColumn(Oid type, const char* const* at, const int32_t* lengths,
 
 void AppendBinary(const Column& from, size_t row, std::string* out) {
   switch (from.physical) {
-    case Physical::kBool: out->push_back(static_cast<char>(from.At<uint8_t>(row))); break;
-    case Physical::kInt2: EncodeFixed(from.At<int16_t>(row), out); break;
-    case Physical::kInt4: EncodeFixed(from.At<int32_t>(row), out); break;
-    case Physical::kInt8: EncodeFixed(from.At<int64_t>(row), out); break;
-    case Physical::kUint4: EncodeFixed(from.At<uint32_t>(row), out); break;
-    case Physical::kFloat4: EncodeFixed(std::bit_cast<uint32_t>(from.At<float>(row)), out); break;
-    case Physical::kFloat8: EncodeFixed(std::bit_cast<uint64_t>(from.At<double>(row)), out); break;
+    case Physical::kBool:
+      out->push_back(static_cast<char>(from.At<uint8_t>(row)));
+      break;
+    case Physical::kInt2:
+      EncodeFixed(from.At<int16_t>(row), out);
+      break;
+    case Physical::kInt4:
+      EncodeFixed(from.At<int32_t>(row), out);
+      break;
+    case Physical::kInt8:
+      EncodeFixed(from.At<int64_t>(row), out);
+      break;
+    case Physical::kUint4:
+      EncodeFixed(from.At<uint32_t>(row), out);
+      break;
+    case Physical::kFloat4:
+      EncodeFixed(std::bit_cast<uint32_t>(from.At<float>(row)), out);
+      break;
+    case Physical::kFloat8:
+      EncodeFixed(std::bit_cast<uint64_t>(from.At<double>(row)), out);
+      break;
     case Physical::kInterval: {
       const Interval& interval = from.At<Interval>(row);
       EncodeFixed(interval.microseconds, out);
@@ -263,7 +341,9 @@ void AppendBinary(const Column& from, size_t row, std::string* out) {
     case Physical::kUuid:
       out->append(reinterpret_cast<const char*>(from.At<Uuid>(row).bytes), sizeof(Uuid));
       break;
-    case Physical::kBytes: out->append(from.At<std::string_view>(row)); break;
+    case Physical::kBytes:
+      out->append(from.At<std::string_view>(row));
+      break;
   }
 }
 

@@ -32,31 +32,54 @@ std::string_view StoreInterval(const Interval& interval, Arena* arena) {
 
 void AppendText(const Column& from, size_t row, const SessionSettings& settings, std::string* out) {
   switch (from.type) {
-    case kBoolOid: out->push_back(from.At<uint8_t>(row) ? 't' : 'f'); return;
-    case kInt2Oid: return AppendInteger(from.At<int16_t>(row), out);
-    case kInt4Oid: return AppendInteger(from.At<int32_t>(row), out);
-    case kInt8Oid: return AppendInteger(from.At<int64_t>(row), out);
-    case kOidOid: case kXidOid: case kCidOid: return AppendInteger(from.At<uint32_t>(row), out);
-    case kRegclassOid: case kRegtypeOid: case kRegprocOid:
+    case kBoolOid:
+      out->push_back(from.At<uint8_t>(row) ? 't' : 'f');
+      return;
+    case kInt2Oid:
+      return AppendInteger(from.At<int16_t>(row), out);
+    case kInt4Oid:
+      return AppendInteger(from.At<int32_t>(row), out);
+    case kInt8Oid:
+      return AppendInteger(from.At<int64_t>(row), out);
+    case kOidOid:
+    case kXidOid:
+    case kCidOid:
+      return AppendInteger(from.At<uint32_t>(row), out);
+    case kRegclassOid:
+    case kRegtypeOid:
+    case kRegprocOid:
       // Their text is a name that only a shard's catalog has.
       Refuse("text of type {} is not supported", from.type == kRegclassOid  ? "regclass"
                                                  : from.type == kRegtypeOid ? "regtype"
                                                                             : "regproc");
-    case kFloat4Oid: return AppendFloat(from.At<float>(row), settings.extra_float_digits, out);
-    case kFloat8Oid: return AppendDouble(from.At<double>(row), settings.extra_float_digits, out);
-    case kDateOid: return AppendDateText(from.At<int32_t>(row), settings, out);
-    case kTimeOid: return AppendTimeText(from.At<int64_t>(row), out);
-    case kTimestampOid: return AppendTimestampText(from.At<int64_t>(row), settings, out);
-    case kTimestamptzOid: return AppendTimestamptzText(from.At<int64_t>(row), settings, out);
-    case kIntervalOid: return AppendIntervalText(from.At<Interval>(row), settings, out);
-    case kUuidOid: return AppendUuid(from.At<Uuid>(row), out);
-    case kNumericOid: return AppendNumericText(from.At<std::string_view>(row), out);
-    case kByteaOid: return AppendBytea(from.At<std::string_view>(row), settings.bytea_escape, out);
-    case kJsonbOid: *out += from.At<std::string_view>(row).substr(1); return;
+    case kFloat4Oid:
+      return AppendFloat(from.At<float>(row), settings.extra_float_digits, out);
+    case kFloat8Oid:
+      return AppendDouble(from.At<double>(row), settings.extra_float_digits, out);
+    case kDateOid:
+      return AppendDateText(from.At<int32_t>(row), settings, out);
+    case kTimeOid:
+      return AppendTimeText(from.At<int64_t>(row), out);
+    case kTimestampOid:
+      return AppendTimestampText(from.At<int64_t>(row), settings, out);
+    case kTimestamptzOid:
+      return AppendTimestamptzText(from.At<int64_t>(row), settings, out);
+    case kIntervalOid:
+      return AppendIntervalText(from.At<Interval>(row), settings, out);
+    case kUuidOid:
+      return AppendUuid(from.At<Uuid>(row), out);
+    case kNumericOid:
+      return AppendNumericText(from.At<std::string_view>(row), out);
+    case kByteaOid:
+      return AppendBytea(from.At<std::string_view>(row), settings.bytea_escape, out);
+    case kJsonbOid:
+      *out += from.At<std::string_view>(row).substr(1);
+      return;
     case kCharOid: {
       return AppendCharText(from.At<std::string_view>(row)[0], out);
     }
-    default: break;
+    default:
+      break;
   }
   std::string_view value = from.At<std::string_view>(row);
   if (ElementTypeOf(from.type) != kInvalidOid && HasBinaryCodec(from.type)) {
@@ -69,27 +92,42 @@ std::string_view ParseText(Oid type, int32_t typmod, std::string_view text,
                            const SessionSettings& settings, Arena* arena) {
   CheckUtf8(text);
   switch (type) {
-    case kBoolOid: return Store<uint8_t>(ParseBool(text), arena);
+    case kBoolOid:
+      return Store<uint8_t>(ParseBool(text), arena);
     case kInt2Oid:
       return Store(static_cast<int16_t>(ParseInteger(text, INT16_MIN, INT16_MAX, "smallint")),
                    arena);
     case kInt4Oid:
       return Store(static_cast<int32_t>(ParseInteger(text, INT32_MIN, INT32_MAX, "integer")),
                    arena);
-    case kInt8Oid: return Store(ParseInteger(text, INT64_MIN, INT64_MAX, "bigint"), arena);
-    case kOidOid: return Store(ParseOid(text, "oid"), arena);
-    case kXidOid: return Store(ParseOid(text, "xid"), arena);
-    case kCidOid: return Store(ParseOid(text, "cid"), arena);
-    case kRegclassOid: return Store(ParseOid(text, "regclass"), arena);
-    case kRegtypeOid: return Store(ParseOid(text, "regtype"), arena);
-    case kRegprocOid: return Store(ParseOid(text, "regproc"), arena);
-    case kFloat4Oid: return Store(std::bit_cast<uint32_t>(ParseFloat(text)), arena);
-    case kFloat8Oid: return Store(std::bit_cast<uint64_t>(ParseDouble(text)), arena);
-    case kDateOid: return Store(ParseDate(text, settings), arena);
-    case kTimeOid: return Store(ParseTime(text, typmod, settings), arena);
-    case kTimestampOid: return Store(ParseTimestamp(text, typmod, settings), arena);
-    case kTimestamptzOid: return Store(ParseTimestamptz(text, typmod, settings), arena);
-    case kIntervalOid: return StoreInterval(ParseInterval(text, typmod, settings), arena);
+    case kInt8Oid:
+      return Store(ParseInteger(text, INT64_MIN, INT64_MAX, "bigint"), arena);
+    case kOidOid:
+      return Store(ParseOid(text, "oid"), arena);
+    case kXidOid:
+      return Store(ParseOid(text, "xid"), arena);
+    case kCidOid:
+      return Store(ParseOid(text, "cid"), arena);
+    case kRegclassOid:
+      return Store(ParseOid(text, "regclass"), arena);
+    case kRegtypeOid:
+      return Store(ParseOid(text, "regtype"), arena);
+    case kRegprocOid:
+      return Store(ParseOid(text, "regproc"), arena);
+    case kFloat4Oid:
+      return Store(std::bit_cast<uint32_t>(ParseFloat(text)), arena);
+    case kFloat8Oid:
+      return Store(std::bit_cast<uint64_t>(ParseDouble(text)), arena);
+    case kDateOid:
+      return Store(ParseDate(text, settings), arena);
+    case kTimeOid:
+      return Store(ParseTime(text, typmod, settings), arena);
+    case kTimestampOid:
+      return Store(ParseTimestamp(text, typmod, settings), arena);
+    case kTimestamptzOid:
+      return Store(ParseTimestamptz(text, typmod, settings), arena);
+    case kIntervalOid:
+      return StoreInterval(ParseInterval(text, typmod, settings), arena);
     case kUuidOid: {
       Uuid uuid = ParseUuid(text);
       return arena->CopyString({reinterpret_cast<const char*>(uuid.bytes), sizeof uuid});
@@ -99,17 +137,25 @@ std::string_view ParseText(Oid type, int32_t typmod, std::string_view text,
       ApplyNumericTypmod(&value, typmod);
       return NumericToWire(value, arena);
     }
-    case kByteaOid: return arena->CopyString(ParseBytea(text));
+    case kByteaOid:
+      return arena->CopyString(ParseBytea(text));
     case kCharOid: {
       char c = ParseChar(text);
       return arena->CopyString({&c, 1});
     }
-    case kNameOid: return arena->CopyString(Utf8Clip(text, 63));
-    case kVarcharOid: return CoerceVarchar(arena->CopyString(text), typmod, false);
-    case kBpcharOid: return CoerceBpchar(arena->CopyString(text), typmod, false, arena);
-    case kJsonOid: CheckJson(text); return arena->CopyString(text);
-    case kJsonbOid: return arena->CopyString("\x01" + NormalizeJsonb(text));
-    default: break;
+    case kNameOid:
+      return arena->CopyString(Utf8Clip(text, 63));
+    case kVarcharOid:
+      return CoerceVarchar(arena->CopyString(text), typmod, false);
+    case kBpcharOid:
+      return CoerceBpchar(arena->CopyString(text), typmod, false, arena);
+    case kJsonOid:
+      CheckJson(text);
+      return arena->CopyString(text);
+    case kJsonbOid:
+      return arena->CopyString("\x01" + NormalizeJsonb(text));
+    default:
+      break;
   }
   Oid element = ElementTypeOf(type);
   if (element != kInvalidOid && HasBinaryCodec(element)) {

@@ -3,8 +3,8 @@
 #include <gnu/libc-version.h>
 #include <locale.h>
 #include <string.h>
-#include <unicode/ucasemap.h>
 #include <unicode/ubrk.h>
+#include <unicode/ucasemap.h>
 #include <unicode/uchar.h>
 #include <unicode/ucol.h>
 #include <unicode/ustring.h>
@@ -20,8 +20,12 @@ namespace {
 bool IsAsciiAlnum(char c) {
   return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
-char AsciiLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-char AsciiUpper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
+char AsciiLower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+char AsciiUpper(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+}
 
 class CCollator : public Collator {
  public:
@@ -53,12 +57,15 @@ class Terminated {
 char32_t DecodeUtf8(std::string_view text, size_t at, size_t length) {
   auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<uint8_t>(text[at + i])); };
   switch (length) {
-    case 2: return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
-    case 3: return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    case 2:
+      return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
+    case 3:
+      return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
     case 4:
       return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 |
              (byte(3) & 0x3F);
-    default: return byte(0);
+    default:
+      return byte(0);
   }
 }
 
@@ -99,8 +106,10 @@ class LibcCollator : public Collator {
     for (size_t at = 0; at < text.size();) {
       size_t step = Utf8Step(text, at);
       auto c = static_cast<wint_t>(DecodeUtf8(text, at, step));
-      if (step == 1 && c >= 0x80) out->push_back(text[at]);  // a stray byte
-      else AppendUtf8(static_cast<char32_t>(fn(c, in_word)), out);
+      if (step == 1 && c >= 0x80)
+        out->push_back(text[at]);  // a stray byte
+      else
+        AppendUtf8(static_cast<char32_t>(fn(c, in_word)), out);
       in_word = iswalnum_l(c, locale_) != 0;
       at += step;
     }
@@ -230,9 +239,14 @@ const Collator* Open(Oid collation, std::string* refusal) {
   Registered& entry = found->second;
   if (entry.collator == nullptr && entry.refusal.empty()) {
     switch (entry.info.provider) {
-      case CollationProvider::kC: return &c_collator;
-      case CollationProvider::kLibc: entry.collator = OpenLibc(entry.info, &entry.refusal); break;
-      case CollationProvider::kIcu: entry.collator = OpenIcu(entry.info, &entry.refusal); break;
+      case CollationProvider::kC:
+        return &c_collator;
+      case CollationProvider::kLibc:
+        entry.collator = OpenLibc(entry.info, &entry.refusal);
+        break;
+      case CollationProvider::kIcu:
+        entry.collator = OpenIcu(entry.info, &entry.refusal);
+        break;
     }
   }
   *refusal = entry.refusal;

@@ -43,27 +43,55 @@ static_assert(sizeof(Interval) == 16 && sizeof(Uuid) == 16);
 
 constexpr Physical PhysicalOf(Oid type) {
   switch (type) {
-    case kBoolOid: return Physical::kBool;
-    case kInt2Oid: return Physical::kInt2;
-    case kInt4Oid: case kDateOid: return Physical::kInt4;
-    case kInt8Oid: case kTimeOid: case kTimestampOid: case kTimestamptzOid: return Physical::kInt8;
-    case kOidOid: case kRegclassOid: case kRegtypeOid: case kRegprocOid: case kXidOid: case kCidOid:
+    case kBoolOid:
+      return Physical::kBool;
+    case kInt2Oid:
+      return Physical::kInt2;
+    case kInt4Oid:
+    case kDateOid:
+      return Physical::kInt4;
+    case kInt8Oid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
+      return Physical::kInt8;
+    case kOidOid:
+    case kRegclassOid:
+    case kRegtypeOid:
+    case kRegprocOid:
+    case kXidOid:
+    case kCidOid:
       return Physical::kUint4;
-    case kFloat4Oid: return Physical::kFloat4;
-    case kFloat8Oid: return Physical::kFloat8;
-    case kIntervalOid: return Physical::kInterval;
-    case kUuidOid: return Physical::kUuid;
-    default: return Physical::kBytes;
+    case kFloat4Oid:
+      return Physical::kFloat4;
+    case kFloat8Oid:
+      return Physical::kFloat8;
+    case kIntervalOid:
+      return Physical::kInterval;
+    case kUuidOid:
+      return Physical::kUuid;
+    default:
+      return Physical::kBytes;
   }
 }
 
 constexpr size_t WidthOf(Physical physical) {
   switch (physical) {
-    case Physical::kBool: return 1;
-    case Physical::kInt2: return 2;
-    case Physical::kInt4: case Physical::kUint4: case Physical::kFloat4: return 4;
-    case Physical::kInt8: case Physical::kFloat8: return 8;
-    case Physical::kInterval: case Physical::kUuid: case Physical::kBytes: return 16;
+    case Physical::kBool:
+      return 1;
+    case Physical::kInt2:
+      return 2;
+    case Physical::kInt4:
+    case Physical::kUint4:
+    case Physical::kFloat4:
+      return 4;
+    case Physical::kInt8:
+    case Physical::kFloat8:
+      return 8;
+    case Physical::kInterval:
+    case Physical::kUuid:
+    case Physical::kBytes:
+      return 16;
   }
   return 0;
 }
@@ -80,9 +108,13 @@ struct Column {
   bool constant() const { return mask == 0; }
   bool IsNull(size_t row) const { return nulls != nullptr && nulls[row & mask] != 0; }
   template <typename T>
-  T* Data() const { return static_cast<T*>(data); }
+  T* Data() const {
+    return static_cast<T*>(data);
+  }
   template <typename T>
-  const T& At(size_t row) const { return static_cast<const T*>(data)[row & mask]; }
+  const T& At(size_t row) const {
+    return static_cast<const T*>(data)[row & mask];
+  }
 };
 
 // A column's data at a NULL row is unspecified: never read it.

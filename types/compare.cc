@@ -83,9 +83,13 @@ int CompareArrays(View a, View b, const Collator* collation) {
 
 CompareFn FindCompare(Oid type) {
   switch (type) {
-    case kBoolOid: return ComparePlain<uint8_t>;
-    case kInt2Oid: return ComparePlain<int16_t>;
-    case kInt4Oid: case kDateOid: return ComparePlain<int32_t>;
+    case kBoolOid:
+      return ComparePlain<uint8_t>;
+    case kInt2Oid:
+      return ComparePlain<int16_t>;
+    case kInt4Oid:
+    case kDateOid:
+      return ComparePlain<int32_t>;
     case kInt8Oid:
     case kTimeOid:
     case kTimestampOid:
@@ -96,16 +100,29 @@ CompareFn FindCompare(Oid type) {
     case kRegtypeOid:
     case kRegprocOid:
       return ComparePlain<uint32_t>;
-    case kFloat4Oid: return ComparePlain<float>;
-    case kFloat8Oid: return ComparePlain<double>;
-    case kIntervalOid: return ComparePlain<Interval>;
-    case kUuidOid: return ComparePlain<Uuid>;
-    case kTextOid: case kVarcharOid: case kUnknownOid: return CompareTextRows;
-    case kBpcharOid: return CompareBpcharRows;
-    case kNameOid: return CompareTextRows;
-    case kByteaOid: case kCharOid: return CompareByteRows;
-    case kNumericOid: return CompareNumericRows;
-    default: break;
+    case kFloat4Oid:
+      return ComparePlain<float>;
+    case kFloat8Oid:
+      return ComparePlain<double>;
+    case kIntervalOid:
+      return ComparePlain<Interval>;
+    case kUuidOid:
+      return ComparePlain<Uuid>;
+    case kTextOid:
+    case kVarcharOid:
+    case kUnknownOid:
+      return CompareTextRows;
+    case kBpcharOid:
+      return CompareBpcharRows;
+    case kNameOid:
+      return CompareTextRows;
+    case kByteaOid:
+    case kCharOid:
+      return CompareByteRows;
+    case kNumericOid:
+      return CompareNumericRows;
+    default:
+      break;
   }
   Oid element = ElementTypeOf(type);
   if (element != kInvalidOid && HasBinaryCodec(element) && FindCompare(element) != nullptr)
@@ -117,17 +134,26 @@ bool NotDistinct(const Column& a, size_t row_a, const Column& b, size_t row_b) {
   bool null_a = a.IsNull(row_a), null_b = b.IsNull(row_b);
   if (null_a || null_b) return null_a == null_b;
   switch (a.physical) {
-    case Physical::kBool: return a.At<uint8_t>(row_a) == b.At<uint8_t>(row_b);
-    case Physical::kInt2: return a.At<int16_t>(row_a) == b.At<int16_t>(row_b);
-    case Physical::kInt4: return a.At<int32_t>(row_a) == b.At<int32_t>(row_b);
-    case Physical::kInt8: return a.At<int64_t>(row_a) == b.At<int64_t>(row_b);
-    case Physical::kUint4: return a.At<uint32_t>(row_a) == b.At<uint32_t>(row_b);
-    case Physical::kFloat4: return CompareValues(a.At<float>(row_a), b.At<float>(row_b)) == 0;
-    case Physical::kFloat8: return CompareValues(a.At<double>(row_a), b.At<double>(row_b)) == 0;
+    case Physical::kBool:
+      return a.At<uint8_t>(row_a) == b.At<uint8_t>(row_b);
+    case Physical::kInt2:
+      return a.At<int16_t>(row_a) == b.At<int16_t>(row_b);
+    case Physical::kInt4:
+      return a.At<int32_t>(row_a) == b.At<int32_t>(row_b);
+    case Physical::kInt8:
+      return a.At<int64_t>(row_a) == b.At<int64_t>(row_b);
+    case Physical::kUint4:
+      return a.At<uint32_t>(row_a) == b.At<uint32_t>(row_b);
+    case Physical::kFloat4:
+      return CompareValues(a.At<float>(row_a), b.At<float>(row_b)) == 0;
+    case Physical::kFloat8:
+      return CompareValues(a.At<double>(row_a), b.At<double>(row_b)) == 0;
     case Physical::kInterval:
       return CompareValues(a.At<Interval>(row_a), b.At<Interval>(row_b)) == 0;
-    case Physical::kUuid: return CompareValues(a.At<Uuid>(row_a), b.At<Uuid>(row_b)) == 0;
-    case Physical::kBytes: break;
+    case Physical::kUuid:
+      return CompareValues(a.At<Uuid>(row_a), b.At<Uuid>(row_b)) == 0;
+    case Physical::kBytes:
+      break;
   }
   View x = a.At<View>(row_a), y = b.At<View>(row_b);
   if (a.type == kTextOid || a.type == kVarcharOid) return x == y;

@@ -14,7 +14,9 @@ constexpr const char* kDayNames[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "
   Throw(sqlstate::kDatetimeFieldOverflow, "timestamp out of range");
 }
 
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+int64_t FloorDivide(int64_t a, int64_t b) {
+  return a / b - (a % b < 0);
+}
 
 void AppendPadded(int64_t value, int width, std::string* out) {
   if (width == 2 && value < 100) {  // most fields
@@ -62,7 +64,9 @@ void AppendOffset(int32_t offset, std::string* out) {
   }
 }
 
-int ShownYear(int year) { return year > 0 ? year : 1 - year; }
+int ShownYear(int year) {
+  return year > 0 ? year : 1 - year;
+}
 
 // Separated numbers; day and month in the style's order.
 void AppendNumericDate(const DateTimeFields& f, DateStyle style, DateOrder order,
@@ -111,8 +115,10 @@ void AppendFields(const DateTimeFields& f, int64_t local_day, const SessionSetti
       const std::string& zone = f.period->abbreviation;
       bool letters = !zone.empty() && zone[0] != '+' && zone[0] != '-';
       out->push_back(' ');
-      if (letters) *out += zone;
-      else AppendOffset(f.offset_seconds, out);
+      if (letters)
+        *out += zone;
+      else
+        AppendOffset(f.offset_seconds, out);
     }
   }
   if (f.year <= 0) *out += " BC";

@@ -35,7 +35,9 @@ constexpr bool IsInfinite(int32_t date) {
 constexpr bool IsInfinite(int64_t timestamp) {
   return timestamp == kTimestampInfinity || timestamp == kTimestampMinusInfinity;
 }
-constexpr bool IsValidDate(int64_t date) { return date >= kDateMin && date < kDateEnd; }
+constexpr bool IsValidDate(int64_t date) {
+  return date >= kDateMin && date < kDateEnd;
+}
 constexpr bool IsValidTimestamp(int64_t timestamp) {
   return timestamp >= kTimestampMin && timestamp < kTimestampEnd;
 }

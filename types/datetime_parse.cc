@@ -21,9 +21,15 @@ enum class Special : uint8_t {
   kYesterday
 };
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsAlpha(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool IsAlpha(char c) {
+  return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+bool IsSpace(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 constexpr std::string_view kMonths[] = {"january",   "february", "march",    "april",
                                         "may",       "june",     "july",     "august",
@@ -63,8 +69,8 @@ class DateTimeReader {
   Special special = Special::kNone;
   bool has_year = false, has_month = false, has_day = false, has_time = false, has_zone = false;
   int year = 0, month = 0, day = 0;
-  int64_t time = 0;        // microseconds of the day
-  int32_t offset = 0;      // has_zone and zone == nullptr: seconds east
+  int64_t time = 0;    // microseconds of the day
+  int32_t offset = 0;  // has_zone and zone == nullptr: seconds east
   const TimeZone* zone = nullptr;
 
   bool has_date() const { return has_year && has_month && has_day; }
@@ -215,9 +221,13 @@ void DateTimeReader::ReadWord(std::string_view original) {
   }
   if (IsDayName(word) || word == "at" || word == "on") return;
   static const std::map<std::string_view, Special> kSpecials = {
-      {"epoch", Special::kEpoch}, {"infinity", Special::kInfinity},
-      {"-infinity", Special::kMinusInfinity}, {"now", Special::kNow}, {"today", Special::kToday},
-      {"tomorrow", Special::kTomorrow}, {"yesterday", Special::kYesterday}};
+      {"epoch", Special::kEpoch},
+      {"infinity", Special::kInfinity},
+      {"-infinity", Special::kMinusInfinity},
+      {"now", Special::kNow},
+      {"today", Special::kToday},
+      {"tomorrow", Special::kTomorrow},
+      {"yesterday", Special::kYesterday}};
   if (auto found = kSpecials.find(word); found != kSpecials.end()) {
     if (special != Special::kNone || has_year || has_month || has_day) Bad();
     special = found->second;
@@ -289,9 +299,12 @@ void DateTimeReader::ReadDateNumber(std::string_view digits) {
   auto set_month = [&] { month = value, has_month = true; };
   auto set_day = [&] { day = value, has_day = true; };
   if (!has_year && !has_month && !has_day) {
-    if (long_number || order == DateOrder::kYmd) set_year();
-    else if (order == DateOrder::kDmy) set_day();
-    else set_month();
+    if (long_number || order == DateOrder::kYmd)
+      set_year();
+    else if (order == DateOrder::kDmy)
+      set_day();
+    else
+      set_month();
   } else if (has_year && !has_month && !has_day) {
     if (digits.size() == 3 && value >= 1 && value <= 366) {  // the day of the year
       int y;
@@ -301,8 +314,10 @@ void DateTimeReader::ReadDateNumber(std::string_view digits) {
       set_month();
     }
   } else if (!has_year && has_month && !has_day) {
-    if (text_month_ && (long_number || order == DateOrder::kYmd)) set_year();
-    else set_day();
+    if (text_month_ && (long_number || order == DateOrder::kYmd))
+      set_year();
+    else
+      set_day();
   } else if (has_year && has_month && !has_day) {
     if (text_month_ && long_number && two_digit_year_) {  // what was taken for the year was the day
       day = year;
@@ -447,8 +462,10 @@ void DateTimeReader::Finish() {
       if (year <= 0) FieldOverflow();
       year = 1 - year;
     } else if (two_digit_year_) {
-      if (year < 70) year += 2000;
-      else if (year < 100) year += 1900;
+      if (year < 70)
+        year += 2000;
+      else if (year < 100)
+        year += 1900;
     } else if (year <= 0) {
       if (year == 0) FieldOverflow();
     }
@@ -475,7 +492,9 @@ int64_t CheckedTimestamp(__int128 value, std::string_view text) {
   return static_cast<int64_t>(value);
 }
 
-bool DayInRange(int year) { return year > -4714 && year < 6000000; }
+bool DayInRange(int year) {
+  return year > -4714 && year < 6000000;
+}
 
 }  // namespace
 
@@ -483,12 +502,18 @@ int32_t ParseDate(std::string_view text, const SessionSettings& settings) {
   DateTimeReader reader("date", text, settings);
   reader.Read();
   switch (reader.special) {
-    case Special::kInfinity: return kDateInfinity;
-    case Special::kMinusInfinity: return kDateMinusInfinity;
-    case Special::kEpoch: return kUnixEpochJulian - kPostgresEpochJulian;
-    case Special::kNow: return TimestampToDate(LocalNow(settings));
-    case Special::kNone: break;
-    default: return static_cast<int32_t>(RelativeDay(reader.special, settings));
+    case Special::kInfinity:
+      return kDateInfinity;
+    case Special::kMinusInfinity:
+      return kDateMinusInfinity;
+    case Special::kEpoch:
+      return kUnixEpochJulian - kPostgresEpochJulian;
+    case Special::kNow:
+      return TimestampToDate(LocalNow(settings));
+    case Special::kNone:
+      break;
+    default:
+      return static_cast<int32_t>(RelativeDay(reader.special, settings));
   }
   if (!reader.has_date()) reader.Bad();
   int64_t day = DayInRange(reader.year) ? reader.LocalDay() : int64_t{kDateEnd};
@@ -512,11 +537,16 @@ int64_t ParseTimestamp(std::string_view text, int32_t typmod, const SessionSetti
   DateTimeReader reader("timestamp", text, settings);
   reader.Read();
   switch (reader.special) {
-    case Special::kInfinity: return kTimestampInfinity;
-    case Special::kMinusInfinity: return kTimestampMinusInfinity;
-    case Special::kEpoch: return -kPostgresEpochUnixSeconds * kMicrosPerSecond;
-    case Special::kNow: return RoundTimestampTo(LocalNow(settings), typmod);
-    case Special::kNone: break;
+    case Special::kInfinity:
+      return kTimestampInfinity;
+    case Special::kMinusInfinity:
+      return kTimestampMinusInfinity;
+    case Special::kEpoch:
+      return -kPostgresEpochUnixSeconds * kMicrosPerSecond;
+    case Special::kNow:
+      return RoundTimestampTo(LocalNow(settings), typmod);
+    case Special::kNone:
+      break;
     default:
       return RoundTimestampTo(
           CheckedTimestamp(
@@ -534,16 +564,21 @@ int64_t ParseTimestamptz(std::string_view text, int32_t typmod, const SessionSet
   reader.Read();
   int64_t day;
   switch (reader.special) {
-    case Special::kInfinity: return kTimestampInfinity;
-    case Special::kMinusInfinity: return kTimestampMinusInfinity;
-    case Special::kEpoch: return -kPostgresEpochUnixSeconds * kMicrosPerSecond;
-    case Special::kNow: return RoundTimestampTo(settings.now, typmod);
+    case Special::kInfinity:
+      return kTimestampInfinity;
+    case Special::kMinusInfinity:
+      return kTimestampMinusInfinity;
+    case Special::kEpoch:
+      return -kPostgresEpochUnixSeconds * kMicrosPerSecond;
+    case Special::kNow:
+      return RoundTimestampTo(settings.now, typmod);
     case Special::kNone:
       if (!reader.has_date()) reader.Bad();
       if (!DayInRange(reader.year)) CheckedTimestamp(kTimestampEnd, text);
       day = reader.LocalDay();
       break;
-    default: day = RelativeDay(reader.special, settings);
+    default:
+      day = RelativeDay(reader.special, settings);
   }
   int32_t offset = reader.offset;
   if (!reader.has_zone || reader.zone != nullptr) {

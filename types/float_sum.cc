@@ -16,7 +16,9 @@ constexpr uint32_t kAdditionsMax = 1u << 29;  // each adds less than 2^32 to a l
 // Lowest and highest limbs that squares of doubles reach, and room for carries.
 constexpr int kLimbLow = -70, kLimbHigh = 70;
 
-int FloorDivide(int a, int b) { return a / b - (a % b < 0); }
+int FloorDivide(int a, int b) {
+  return a / b - (a % b < 0);
+}
 
 // Limbs low…high exist afterwards.
 void Cover(FloatSum* sum, int low, int high, Arena* arena) {
@@ -84,9 +86,12 @@ inline Unpacked Unpack(double value) {
 
 bool AddSpecial(FloatSum* sum, double value) {
   if (__builtin_expect(std::isfinite(value), 1)) return false;
-  if (std::isnan(value)) sum->seen_nan = 1;
-  else if (value > 0) sum->seen_positive_infinity = 1;
-  else sum->seen_negative_infinity = 1;
+  if (std::isnan(value))
+    sum->seen_nan = 1;
+  else if (value > 0)
+    sum->seen_positive_infinity = 1;
+  else
+    sum->seen_negative_infinity = 1;
   return true;
 }
 
@@ -137,9 +142,12 @@ double RoundToDouble(const cpp_int& numerator, int exponent, const cpp_int& deno
 
 bool Special(const FloatSum& sum, double* out) {
   bool positive = sum.seen_positive_infinity, negative = sum.seen_negative_infinity;
-  if (sum.seen_nan || (positive && negative)) *out = NAN;
-  else if (positive || negative) *out = negative ? -INFINITY : INFINITY;
-  else return false;
+  if (sum.seen_nan || (positive && negative))
+    *out = NAN;
+  else if (positive || negative)
+    *out = negative ? -INFINITY : INFINITY;
+  else
+    return false;
   return true;
 }
 

@@ -29,9 +29,9 @@ struct FloatSum {
   void Serialize(std::string* out) const;
   static FloatSum Deserialize(std::string_view* from, Arena* arena);
 
-  double Sum() const;        // sum(float8); 22003 if finite values overflow
-  float SumFloat4() const;   // sum(float4), rounded once to float4; 22003 likewise
-  double Average() const;    // the sum, divided by the count
+  double Sum() const;       // sum(float8); 22003 if finite values overflow
+  float SumFloat4() const;  // sum(float4), rounded once to float4; 22003 likewise
+  double Average() const;   // the sum, divided by the count
 };
 
 // count, Σx, Σx²: variance and stddev of float8 and float4.

@@ -1,8 +1,7 @@
 #include "types/float_sum.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <random>
 
 #include "common/error.h"

@@ -90,9 +90,13 @@ uint64_t HashNumericWire(std::string_view wire) {
 
 bool CanHash(Oid type) {
   switch (type) {
-    case kJsonOid: case kJsonbOid: return false;
-    case kUnknownOid: return true;
-    default: break;
+    case kJsonOid:
+    case kJsonbOid:
+      return false;
+    case kUnknownOid:
+      return true;
+    default:
+      break;
   }
   Oid element = ElementTypeOf(type);
   if (element != kInvalidOid) return HasBinaryCodec(element) && CanHash(element);
@@ -102,14 +106,20 @@ bool CanHash(Oid type) {
 void HashColumn(const Column& column, size_t rows, uint64_t* hashes) {
   auto as_word = [](auto value) { return static_cast<uint64_t>(value); };
   switch (column.physical) {
-    case Physical::kBool: return HashRows<uint8_t>(column, rows, hashes, as_word);
-    case Physical::kInt2: return HashRows<int16_t>(column, rows, hashes, as_word);
-    case Physical::kInt4: return HashRows<int32_t>(column, rows, hashes, as_word);
-    case Physical::kInt8: return HashRows<int64_t>(column, rows, hashes, as_word);
-    case Physical::kUint4: return HashRows<uint32_t>(column, rows, hashes, as_word);
+    case Physical::kBool:
+      return HashRows<uint8_t>(column, rows, hashes, as_word);
+    case Physical::kInt2:
+      return HashRows<int16_t>(column, rows, hashes, as_word);
+    case Physical::kInt4:
+      return HashRows<int32_t>(column, rows, hashes, as_word);
+    case Physical::kInt8:
+      return HashRows<int64_t>(column, rows, hashes, as_word);
+    case Physical::kUint4:
+      return HashRows<uint32_t>(column, rows, hashes, as_word);
     case Physical::kFloat4:
       return HashRows<float>(column, rows, hashes, [](float x) { return HashDouble(x); });
-    case Physical::kFloat8: return HashRows<double>(column, rows, hashes, HashDouble);
+    case Physical::kFloat8:
+      return HashRows<double>(column, rows, hashes, HashDouble);
     case Physical::kInterval:
       return HashRows<Interval>(column, rows, hashes, [](const Interval& x) {
         __int128 span = IntervalSpan(x);
@@ -119,15 +129,20 @@ void HashColumn(const Column& column, size_t rows, uint64_t* hashes) {
       return HashRows<Uuid>(column, rows, hashes, [](const Uuid& x) {
         return HashBytes({reinterpret_cast<const char*>(x.bytes), sizeof x});
       });
-    case Physical::kBytes: break;
+    case Physical::kBytes:
+      break;
   }
   using View = std::string_view;
   switch (column.type) {
-    case kNumericOid: return HashRows<View>(column, rows, hashes, HashNumericWire);
+    case kNumericOid:
+      return HashRows<View>(column, rows, hashes, HashNumericWire);
     case kBpcharOid:
       return HashRows<View>(column, rows, hashes, [](View x) { return HashBytes(TrimBpchar(x)); });
-    case kTextOid: case kVarcharOid: return HashRows<View>(column, rows, hashes, HashBytes);
-    default: break;
+    case kTextOid:
+    case kVarcharOid:
+      return HashRows<View>(column, rows, hashes, HashBytes);
+    default:
+      break;
   }
   if (ElementTypeOf(column.type) != kInvalidOid && HasBinaryCodec(column.type)) {
     return HashRows<View>(column, rows, hashes, HashArray);

@@ -9,7 +9,9 @@ namespace {
 
 constexpr int kMonthsPerYear = 12, kDaysPerMonth = 30;
 
-[[noreturn]] void OutOfRange() { Throw(sqlstate::kDatetimeFieldOverflow, "interval out of range"); }
+[[noreturn]] void OutOfRange() {
+  Throw(sqlstate::kDatetimeFieldOverflow, "interval out of range");
+}
 
 int32_t CheckedInt(int64_t value) {
   if (value > INT32_MAX || value < INT32_MIN) OutOfRange();
@@ -17,7 +19,9 @@ int32_t CheckedInt(int64_t value) {
 }
 
 // As Postgres rounds where a product of floats should be whole seconds to the microsecond.
-double RoundToMicro(double seconds) { return std::rint(seconds * 1e6) / 1e6; }
+double RoundToMicro(double seconds) {
+  return std::rint(seconds * 1e6) / 1e6;
+}
 
 }  // namespace
 

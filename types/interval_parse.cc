@@ -11,8 +11,20 @@ namespace {
 constexpr int kMonthsPerYear = 12, kDaysPerMonth = 30;
 
 enum class Unit : uint8_t {
-  kNone, kMicrosecond, kMillisecond, kSecond, kMinute, kHour, kDay, kWeek, kMonth, kYear, kDecade,
-  kCentury, kMillennium, kAgo,
+  kNone,
+  kMicrosecond,
+  kMillisecond,
+  kSecond,
+  kMinute,
+  kHour,
+  kDay,
+  kWeek,
+  kMonth,
+  kYear,
+  kDecade,
+  kCentury,
+  kMillennium,
+  kAgo,
 };
 
 struct UnitName {
@@ -82,7 +94,9 @@ constexpr UnitName kUnits[] = {
     {"ago", Unit::kAgo},
 };
 
-constexpr uint32_t Bit(Unit unit) { return 1u << static_cast<int>(unit); }
+constexpr uint32_t Bit(Unit unit) {
+  return 1u << static_cast<int>(unit);
+}
 constexpr uint32_t kAllSeconds =
     Bit(Unit::kMicrosecond) | Bit(Unit::kMillisecond) | Bit(Unit::kSecond);
 
@@ -122,11 +136,22 @@ struct Builder {
   }
   void Add(Unit unit, int64_t value, double fraction) {
     switch (unit) {
-      case Unit::kMicrosecond: AddTime(value, fraction, 1); break;
-      case Unit::kMillisecond: AddTime(value, fraction, 1000); break;
-      case Unit::kNone: case Unit::kSecond: AddTime(value, fraction, kMicrosPerSecond); break;
-      case Unit::kMinute: AddTime(value, fraction, kMicrosPerMinute); break;
-      case Unit::kHour: AddTime(value, fraction, kMicrosPerHour); break;
+      case Unit::kMicrosecond:
+        AddTime(value, fraction, 1);
+        break;
+      case Unit::kMillisecond:
+        AddTime(value, fraction, 1000);
+        break;
+      case Unit::kNone:
+      case Unit::kSecond:
+        AddTime(value, fraction, kMicrosPerSecond);
+        break;
+      case Unit::kMinute:
+        AddTime(value, fraction, kMicrosPerMinute);
+        break;
+      case Unit::kHour:
+        AddTime(value, fraction, kMicrosPerHour);
+        break;
       case Unit::kDay:
         if (__builtin_add_overflow(days, value, &days)) FieldOverflow();
         AddMicros(fraction * static_cast<double>(kMicrosPerDay));
@@ -142,11 +167,20 @@ struct Builder {
         AddMonths(value, 0, 1);
         AddDays(fraction * kDaysPerMonth);
         break;
-      case Unit::kYear: AddMonths(value, fraction, 12); break;
-      case Unit::kDecade: AddMonths(value, fraction, 120); break;
-      case Unit::kCentury: AddMonths(value, fraction, 1200); break;
-      case Unit::kMillennium: AddMonths(value, fraction, 12000); break;
-      case Unit::kAgo: Bad();
+      case Unit::kYear:
+        AddMonths(value, fraction, 12);
+        break;
+      case Unit::kDecade:
+        AddMonths(value, fraction, 120);
+        break;
+      case Unit::kCentury:
+        AddMonths(value, fraction, 1200);
+        break;
+      case Unit::kMillennium:
+        AddMonths(value, fraction, 12000);
+        break;
+      case Unit::kAgo:
+        Bad();
     }
     if (months > INT32_MAX || months < INT32_MIN || days > INT32_MAX || days < INT32_MIN)
       FieldOverflow();
@@ -163,8 +197,12 @@ struct Token {
   std::string_view text;
 };
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsAlpha(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool IsAlpha(char c) {
+  return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
 
 std::vector<Token> Split(const Builder& builder, std::string_view text) {
   std::vector<Token> tokens;
@@ -275,7 +313,9 @@ Unit UnitOfRange(int32_t range) {
   return Unit::kSecond;
 }
 
-bool HasLetters(std::string_view text) { return std::any_of(text.begin(), text.end(), IsAlpha); }
+bool HasLetters(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), IsAlpha);
+}
 
 // A number at the front, with its sign; 'inf' and 'nan' are none.
 bool TakeNumber(std::string_view* text, double* value) {
@@ -416,9 +456,15 @@ void AddTokens(Builder* builder, const std::vector<Token>& tokens, int32_t range
         builder->days = -builder->days;
         builder->micros = -builder->micros;
         break;
-      case Token::kClock: AddClock(builder, token, range == kMinuteToSecond); break;
-      case Token::kYearMonth: AddYearMonth(builder, token); break;
-      case Token::kNumber: i = AddNumber(builder, tokens, i, range); break;
+      case Token::kClock:
+        AddClock(builder, token, range == kMinuteToSecond);
+        break;
+      case Token::kYearMonth:
+        AddYearMonth(builder, token);
+        break;
+      case Token::kNumber:
+        i = AddNumber(builder, tokens, i, range);
+        break;
     }
     any = true;
   }

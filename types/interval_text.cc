@@ -46,7 +46,10 @@ void AppendPostgres(const Parts& p, std::string* out) {
   unit(p.days, "day");
   if (!zero && p.hours == 0 && p.minutes == 0 && p.seconds == 0 && p.micros == 0) return;
   bool minus = p.hours < 0 || p.minutes < 0 || p.seconds < 0 || p.micros < 0;
-  *out += fmt::format("{}{}{:02}:{:02}:", zero ? "" : " ", minus ? "-" : before ? "+" : "",
+  *out += fmt::format("{}{}{:02}:{:02}:", zero ? "" : " ",
+                      minus    ? "-"
+                      : before ? "+"
+                               : "",
                       std::abs(p.hours), std::abs(p.minutes));
   AppendSeconds(p.seconds, p.micros, true, out);
 }
@@ -73,8 +76,10 @@ void AppendVerbose(const Parts& p, std::string* out) {
   if (p.seconds != 0 || p.micros != 0) {
     bool negative = p.seconds < 0 || p.micros < 0;
     *out += " ";
-    if (zero) ago = negative;
-    else if (negative != ago) *out += "-";
+    if (zero)
+      ago = negative;
+    else if (negative != ago)
+      *out += "-";
     AppendSeconds(p.seconds, p.micros, false, out);
     *out += std::abs(p.seconds) != 1 || p.micros != 0 ? " secs" : " sec";
     zero = false;
@@ -141,10 +146,14 @@ void AppendIntervalText(const Interval& interval, const SessionSettings& setting
                         std::string* out) {
   Parts parts = PartsOf(interval);
   switch (static_cast<IntervalStyle>(settings.interval_style)) {
-    case IntervalStyle::kPostgres: return AppendPostgres(parts, out);
-    case IntervalStyle::kPostgresVerbose: return AppendVerbose(parts, out);
-    case IntervalStyle::kSqlStandard: return AppendSqlStandard(parts, out);
-    case IntervalStyle::kIso8601: return AppendIso8601(parts, out);
+    case IntervalStyle::kPostgres:
+      return AppendPostgres(parts, out);
+    case IntervalStyle::kPostgresVerbose:
+      return AppendVerbose(parts, out);
+    case IntervalStyle::kSqlStandard:
+      return AppendSqlStandard(parts, out);
+    case IntervalStyle::kIso8601:
+      return AppendIso8601(parts, out);
   }
 }
 

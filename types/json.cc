@@ -8,8 +8,12 @@ namespace {
 
 constexpr int kDepthMax = 6000;  // what a process's stack holds with room to spare
 
-bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsSpace(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 void AppendUtf8(uint32_t code, std::string* out) {
   if (code < 0x80) {
@@ -188,8 +192,10 @@ class JsonReader {
     };
     bool ok = true;
     if (text_[at_] == '-') at_++;
-    if (at_ < text_.size() && text_[at_] == '0') at_++;
-    else ok = digits();
+    if (at_ < text_.size() && text_[at_] == '0')
+      at_++;
+    else
+      ok = digits();
     if (ok && at_ < text_.size() && text_[at_] == '.') {
       at_++;
       ok = digits();
@@ -252,13 +258,29 @@ class JsonReader {
       if (at_ >= text_.size()) Fail("{}");
       char escape = text_[at_++];
       switch (escape) {
-        case '"': case '\\': case '/': content.push_back(escape); break;
-        case 'b': content.push_back('\b'); break;
-        case 'f': content.push_back('\f'); break;
-        case 'n': content.push_back('\n'); break;
-        case 'r': content.push_back('\r'); break;
-        case 't': content.push_back('\t'); break;
-        case 'u': Unicode(&high, &content); break;
+        case '"':
+        case '\\':
+        case '/':
+          content.push_back(escape);
+          break;
+        case 'b':
+          content.push_back('\b');
+          break;
+        case 'f':
+          content.push_back('\f');
+          break;
+        case 'n':
+          content.push_back('\n');
+          break;
+        case 'r':
+          content.push_back('\r');
+          break;
+        case 't':
+          content.push_back('\t');
+          break;
+        case 'u':
+          Unicode(&high, &content);
+          break;
         default:
           at_--;
           Raise(fmt::format("Escape sequence \"\\{}\" is invalid.", escape));
@@ -323,8 +345,10 @@ class JsonWalker {
     int depth = 0;
     do {
       char c = Peek();
-      if (c == '"') SkipString();
-      else at_++;
+      if (c == '"')
+        SkipString();
+      else
+        at_++;
       if (c == '{' || c == '[') depth++;
       if (c == '}' || c == ']') depth--;
       bool word = depth == 0 && c != '"' && c != '}' && c != ']';
@@ -366,12 +390,19 @@ JsonKind JsonKindOf(std::string_view text) {
   size_t at = 0;
   while (at < text.size() && IsSpace(text[at])) at++;
   switch (at < text.size() ? text[at] : '\0') {
-    case '{': return JsonKind::kObject;
-    case '[': return JsonKind::kArray;
-    case '"': return JsonKind::kString;
-    case 't': case 'f': return JsonKind::kBoolean;
-    case 'n': return JsonKind::kNull;
-    default: return JsonKind::kNumber;
+    case '{':
+      return JsonKind::kObject;
+    case '[':
+      return JsonKind::kArray;
+    case '"':
+      return JsonKind::kString;
+    case 't':
+    case 'f':
+      return JsonKind::kBoolean;
+    case 'n':
+      return JsonKind::kNull;
+    default:
+      return JsonKind::kNumber;
   }
 }
 
@@ -411,25 +442,44 @@ int64_t JsonArrayLength(std::string_view text) {
   return count;
 }
 
-void CheckJson(std::string_view text) { JsonReader(text, false).Read(); }
+void CheckJson(std::string_view text) {
+  JsonReader(text, false).Read();
+}
 
-std::string NormalizeJsonb(std::string_view text) { return JsonReader(text, true).Read(); }
+std::string NormalizeJsonb(std::string_view text) {
+  return JsonReader(text, true).Read();
+}
 
 void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
   for (char c : text) {
     switch (c) {
-      case '\b': *out += "\\b"; break;
-      case '\f': *out += "\\f"; break;
-      case '\n': *out += "\\n"; break;
-      case '\r': *out += "\\r"; break;
-      case '\t': *out += "\\t"; break;
-      case '"': *out += "\\\""; break;
-      case '\\': *out += "\\\\"; break;
+      case '\b':
+        *out += "\\b";
+        break;
+      case '\f':
+        *out += "\\f";
+        break;
+      case '\n':
+        *out += "\\n";
+        break;
+      case '\r':
+        *out += "\\r";
+        break;
+      case '\t':
+        *out += "\\t";
+        break;
+      case '"':
+        *out += "\\\"";
+        break;
+      case '\\':
+        *out += "\\\\";
+        break;
       default:
         if (static_cast<uint8_t>(c) < 0x20)
           *out += fmt::format("\\u{:04x}", static_cast<uint8_t>(c));
-        else out->push_back(c);
+        else
+          out->push_back(c);
     }
   }
   out->push_back('"');

@@ -15,11 +15,11 @@ class Collator;  // types/collation.h
 // What a kernel may depend on besides its arguments: the session's settings. Plain data, so that it
 // can be handed to workers in shared memory.
 struct SessionSettings {
-  int64_t now = 0;            // transaction start, µs since 2000-01-01 UTC: now(), CURRENT_DATE, …
+  int64_t now = 0;  // transaction start, µs since 2000-01-01 UTC: now(), CURRENT_DATE, …
   int64_t statement_now = 0;  // statement start
   char time_zone[64] = "UTC";
-  int8_t date_style = 0;      // types/datetime.h DateStyle
-  int8_t date_order = 1;      // 0 YMD, 1 MDY, 2 DMY
+  int8_t date_style = 0;  // types/datetime.h DateStyle
+  int8_t date_order = 1;  // 0 YMD, 1 MDY, 2 DMY
   int8_t interval_style = 0;
   int8_t extra_float_digits = 1;
   bool bytea_escape = false;

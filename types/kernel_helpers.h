@@ -16,7 +16,8 @@ template <typename Fn, typename... Args>
 inline auto InvokeOnValues(const KernelCall& call, const Args&... args) {
   if constexpr (std::is_invocable_v<Fn, const KernelCall&, const Args&...>)
     return Fn{}(call, args...);
-  else return Fn{}(args...);
+  else
+    return Fn{}(args...);
 }
 
 // Fn takes the values (and the KernelCall before them, if it wants), and returns the result.
@@ -60,6 +61,8 @@ inline std::string_view CopyResult(const KernelCall& call, std::string_view text
   return call.context->arena->CopyString(text);
 }
 
-inline void SetNull(const KernelCall& call, size_t row) { call.out->nulls[row] = 1; }
+inline void SetNull(const KernelCall& call, size_t row) {
+  call.out->nulls[row] = 1;
+}
 
 }  // namespace sluice

@@ -30,7 +30,9 @@ const Registry& TheRegistry() {
 
 }  // namespace
 
-void RegisterKernels(std::span<const Kernel> kernels) { registered = kernels; }
+void RegisterKernels(std::span<const Kernel> kernels) {
+  registered = kernels;
+}
 
 const Kernel* FindKernel(Oid function) {
   const auto& all = TheRegistry().all;
@@ -40,6 +42,8 @@ const Kernel* FindKernel(Oid function) {
   return found != all.end() && (*found)->function == function ? *found : nullptr;
 }
 
-std::span<const Kernel* const> AllKernels() { return TheRegistry().all; }
+std::span<const Kernel* const> AllKernels() {
+  return TheRegistry().all;
+}
 
 }  // namespace sluice

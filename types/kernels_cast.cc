@@ -37,7 +37,9 @@ struct Narrow {
 template <typename To>
 struct Widen {
   template <typename From>
-  To operator()(From value) const { return static_cast<To>(value); }
+  To operator()(From value) const {
+    return static_cast<To>(value);
+  }
 };
 // Half to even, as the machine rounds.
 template <typename To>
@@ -117,10 +119,16 @@ struct NumericToFloat4 {
   }
 };
 
-struct IntToBool { bool operator()(int32_t value) const { return value != 0; } };
-struct BoolToText { View operator()(uint8_t value) const { return value ? "true" : "false"; } };
+struct IntToBool {
+  bool operator()(int32_t value) const { return value != 0; }
+};
+struct BoolToText {
+  View operator()(uint8_t value) const { return value ? "true" : "false"; }
+};
 
-struct CharToInt { int32_t operator()(View c) const { return static_cast<signed char>(c[0]); } };
+struct CharToInt {
+  int32_t operator()(View c) const { return static_cast<signed char>(c[0]); }
+};
 struct IntToChar {
   View operator()(const KernelCall& call, int32_t value) const {
     if (value < INT8_MIN || value > INT8_MAX)
@@ -142,10 +150,18 @@ struct TextToChar {
     return CopyResult(call, View(&c, 1));
   }
 };
-struct Same { View operator()(View text) const { return text; } };
-struct ToName { View operator()(View text) const { return Utf8Clip(text, 63); } };
-struct BpcharToName { View operator()(View text) const { return TrimBpchar(Utf8Clip(text, 63)); } };
-struct TrimBlanks { View operator()(View text) const { return TrimBpchar(text); } };
+struct Same {
+  View operator()(View text) const { return text; }
+};
+struct ToName {
+  View operator()(View text) const { return Utf8Clip(text, 63); }
+};
+struct BpcharToName {
+  View operator()(View text) const { return TrimBpchar(Utf8Clip(text, 63)); }
+};
+struct TrimBlanks {
+  View operator()(View text) const { return TrimBpchar(text); }
+};
 
 struct CoerceToVarchar {
   View operator()(View text, int32_t typmod, uint8_t explicit_cast) const {
@@ -170,15 +186,21 @@ struct RoundInterval {
   }
 };
 
-const TimeZone& Zone(const KernelCall& call) { return ZoneOf(*call.context->settings); }
+const TimeZone& Zone(const KernelCall& call) {
+  return ZoneOf(*call.context->settings);
+}
 
-struct DateToStamp { int64_t operator()(int32_t date) const { return DateToTimestamp(date); } };
+struct DateToStamp {
+  int64_t operator()(int32_t date) const { return DateToTimestamp(date); }
+};
 struct DateToStamptz {
   int64_t operator()(const KernelCall& call, int32_t date) const {
     return DateToTimestamptz(date, Zone(call));
   }
 };
-struct StampToDate { int32_t operator()(int64_t t) const { return TimestampToDate(t); } };
+struct StampToDate {
+  int32_t operator()(int64_t t) const { return TimestampToDate(t); }
+};
 struct StamptzToDate {
   int32_t operator()(const KernelCall& call, int64_t t) const {
     return TimestampToDate(TimestamptzToLocal(t, Zone(call)));
@@ -207,7 +229,9 @@ void StampToTime(const KernelCall& call) {
     call.out->Data<int64_t>()[i] = TimeOfDay(kHasZone ? TimestamptzToLocal(t, Zone(call)) : t);
   });
 }
-struct TimeToInterval { Interval operator()(int64_t time) const { return {time, 0, 0}; } };
+struct TimeToInterval {
+  Interval operator()(int64_t time) const { return {time, 0, 0}; }
+};
 struct IntervalToTime {
   int64_t operator()(const Interval& span) const { return TimeOfDay(span.microseconds); }
 };
@@ -280,6 +304,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> CastKernels() { return kKernels; }
+std::span<const Kernel> CastKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

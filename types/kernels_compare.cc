@@ -16,32 +16,44 @@ using View = std::string_view;
 
 struct Eq {
   template <typename T>
-  static bool Plain(T a, T b) { return a == b; }
+  static bool Plain(T a, T b) {
+    return a == b;
+  }
   static bool Of(int order) { return order == 0; }
 };
 struct Ne {
   template <typename T>
-  static bool Plain(T a, T b) { return a != b; }
+  static bool Plain(T a, T b) {
+    return a != b;
+  }
   static bool Of(int order) { return order != 0; }
 };
 struct Lt {
   template <typename T>
-  static bool Plain(T a, T b) { return a < b; }
+  static bool Plain(T a, T b) {
+    return a < b;
+  }
   static bool Of(int order) { return order < 0; }
 };
 struct Le {
   template <typename T>
-  static bool Plain(T a, T b) { return a <= b; }
+  static bool Plain(T a, T b) {
+    return a <= b;
+  }
   static bool Of(int order) { return order <= 0; }
 };
 struct Gt {
   template <typename T>
-  static bool Plain(T a, T b) { return a > b; }
+  static bool Plain(T a, T b) {
+    return a > b;
+  }
   static bool Of(int order) { return order > 0; }
 };
 struct Ge {
   template <typename T>
-  static bool Plain(T a, T b) { return a >= b; }
+  static bool Plain(T a, T b) {
+    return a >= b;
+  }
   static bool Of(int order) { return order >= 0; }
 };
 
@@ -63,15 +75,20 @@ struct CompareFloats {
 template <typename Op>
 struct CompareWhole {  // interval, uuid
   template <typename T>
-  bool operator()(const T& a, const T& b) const { return Op::Of(CompareValues(a, b)); }
+  bool operator()(const T& a, const T& b) const {
+    return Op::Of(CompareValues(a, b));
+  }
 };
 template <typename Op>
 struct CompareTexts {
   bool operator()(const KernelCall& call, View a, View b) const {
     // Deterministic collations: only equal bytes are equal.
-    if constexpr (std::is_same_v<Op, Eq>) return a == b;
-    else if constexpr (std::is_same_v<Op, Ne>) return a != b;
-    else return Op::Of(CompareText(a, b, call.collation));
+    if constexpr (std::is_same_v<Op, Eq>)
+      return a == b;
+    else if constexpr (std::is_same_v<Op, Ne>)
+      return a != b;
+    else
+      return Op::Of(CompareText(a, b, call.collation));
   }
 };
 template <typename Op>
@@ -147,13 +164,14 @@ struct StamptzToStamp {
 };
 
 // The six functions, in the order =, <>, <, <=, >, >=.
-#define COMPARISONS(front, back, how, Fn, A, B, eq, ne, lt, le, gt, ge)     \
-  {eq, front "eq" back, true, how<Fn<Eq>, uint8_t, A, B>},                  \
-  {ne, front "ne" back, true, how<Fn<Ne>, uint8_t, A, B>},                  \
-  {lt, front "lt" back, true, how<Fn<Lt>, uint8_t, A, B>},                  \
-  {le, front "le" back, true, how<Fn<Le>, uint8_t, A, B>},                  \
-  {gt, front "gt" back, true, how<Fn<Gt>, uint8_t, A, B>},                  \
-  {ge, front "ge" back, true, how<Fn<Ge>, uint8_t, A, B>}
+#define COMPARISONS(front, back, how, Fn, A, B, eq, ne, lt, le, gt, ge) \
+  {eq, front "eq" back, true, how<Fn<Eq>, uint8_t, A, B>},              \
+      {ne, front "ne" back, true, how<Fn<Ne>, uint8_t, A, B>},          \
+      {lt, front "lt" back, true, how<Fn<Lt>, uint8_t, A, B>},          \
+      {le, front "le" back, true, how<Fn<Le>, uint8_t, A, B>},          \
+      {gt, front "gt" back, true, how<Fn<Gt>, uint8_t, A, B>}, {        \
+    ge, front "ge" back, true, how<Fn<Ge>, uint8_t, A, B>               \
+  }
 
 constexpr Kernel kKernels[] = {
     COMPARISONS("bool", "", MapFast, CompareIntegers, uint8_t, uint8_t, 60, 84, 56, 1691, 57, 1692),
@@ -227,6 +245,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> ComparisonKernels() { return kKernels; }
+std::span<const Kernel> ComparisonKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

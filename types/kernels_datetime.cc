@@ -12,7 +12,9 @@ using View = std::string_view;
 using I = int32_t;
 using L = int64_t;
 
-const TimeZone& Zone(const KernelCall& call) { return ZoneOf(*call.context->settings); }
+const TimeZone& Zone(const KernelCall& call) {
+  return ZoneOf(*call.context->settings);
+}
 
 int32_t CheckedDate(int64_t date) {
   if (!IsValidDate(date)) Throw(sqlstate::kDatetimeFieldOverflow, "date out of range");
@@ -23,7 +25,9 @@ struct DatePlusInt {
     return IsInfinite(date) ? date : CheckedDate(int64_t{date} + days);
   }
 };
-struct IntPlusDate { I operator()(I days, I date) const { return DatePlusInt()(date, days); } };
+struct IntPlusDate {
+  I operator()(I days, I date) const { return DatePlusInt()(date, days); }
+};
 struct DateMinusInt {
   I operator()(I date, I days) const {
     return IsInfinite(date) ? date : CheckedDate(int64_t{date} - days);
@@ -45,7 +49,9 @@ struct DatePlusTime {
     return t;
   }
 };
-struct TimePlusDate { L operator()(L time, I date) const { return DatePlusTime()(date, time); } };
+struct TimePlusDate {
+  L operator()(L time, I date) const { return DatePlusTime()(date, time); }
+};
 
 struct StampPlusSpan {
   L operator()(L t, const Interval& span) const { return TimestampPlusInterval(t, span); }
@@ -114,7 +120,9 @@ struct TimeMinusSpan {
 struct SpanPlusTime {
   L operator()(const Interval& span, L time) const { return TimePlusSpan()(time, span); }
 };
-struct TimeMinusTime { Interval operator()(L a, L b) const { return {a - b, 0, 0}; } };
+struct TimeMinusTime {
+  Interval operator()(L a, L b) const { return {a - b, 0, 0}; }
+};
 
 struct SpanPlus {
   Interval operator()(const Interval& a, const Interval& b) const { return AddIntervals(a, b); }
@@ -124,7 +132,9 @@ struct SpanMinus {
     return SubtractIntervals(a, b);
   }
 };
-struct SpanNegate { Interval operator()(const Interval& a) const { return NegateInterval(a); } };
+struct SpanNegate {
+  Interval operator()(const Interval& a) const { return NegateInterval(a); }
+};
 struct SpanTimes {
   Interval operator()(const Interval& a, double b) const { return MultiplyInterval(a, b); }
 };
@@ -140,8 +150,10 @@ Interval JustifyDays(Interval span) {
   int32_t months = span.days / 30;
   span.days -= months * 30;
   span.months += months;
-  if (span.months > 0 && span.days < 0) span.days += 30, span.months--;
-  else if (span.months < 0 && span.days > 0) span.days -= 30, span.months++;
+  if (span.months > 0 && span.days < 0)
+    span.days += 30, span.months--;
+  else if (span.months < 0 && span.days > 0)
+    span.days -= 30, span.months++;
   return span;
 }
 Interval JustifyAll(Interval span) {
@@ -155,14 +167,22 @@ Interval JustifyAll(Interval span) {
     days += 30, span.months--;
   else if (span.months < 0 && (days > 0 || (days == 0 && span.microseconds > 0)))
     days -= 30, span.months++;
-  if (sign(days) > 0 && span.microseconds < 0) span.microseconds += kMicrosPerDay, days--;
-  else if (sign(days) < 0 && span.microseconds > 0) span.microseconds -= kMicrosPerDay, days++;
+  if (sign(days) > 0 && span.microseconds < 0)
+    span.microseconds += kMicrosPerDay, days--;
+  else if (sign(days) < 0 && span.microseconds > 0)
+    span.microseconds -= kMicrosPerDay, days++;
   span.days = static_cast<int32_t>(days);
   return span;
 }
-struct JustifyH { Interval operator()(const Interval& span) const { return JustifyHours(span); } };
-struct JustifyD { Interval operator()(const Interval& span) const { return JustifyDays(span); } };
-struct JustifyI { Interval operator()(const Interval& span) const { return JustifyAll(span); } };
+struct JustifyH {
+  Interval operator()(const Interval& span) const { return JustifyHours(span); }
+};
+struct JustifyD {
+  Interval operator()(const Interval& span) const { return JustifyDays(span); }
+};
+struct JustifyI {
+  Interval operator()(const Interval& span) const { return JustifyAll(span); }
+};
 
 // age() takes infinity for the moment that its bits would be, as Postgres 15 does; -infinity is an
 // error.
@@ -203,17 +223,25 @@ struct AgeOfStamptz {
   }
 };
 
-struct Now { L operator()(const KernelCall& call) const { return call.context->settings->now; } };
+struct Now {
+  L operator()(const KernelCall& call) const { return call.context->settings->now; }
+};
 struct StatementNow {
   L operator()(const KernelCall& call) const { return call.context->settings->statement_now; }
 };
 
-struct DateIsFinite { bool operator()(I date) const { return !IsInfinite(date); } };
-struct StampIsFinite { bool operator()(L t) const { return !IsInfinite(t); } };
-struct SpanIsFinite { bool operator()(const Interval&) const { return true; } };
+struct DateIsFinite {
+  bool operator()(I date) const { return !IsInfinite(date); }
+};
+struct StampIsFinite {
+  bool operator()(L t) const { return !IsInfinite(t); }
+};
+struct SpanIsFinite {
+  bool operator()(const Interval&) const { return true; }
+};
 
 int64_t MakeDay(int32_t year, int32_t month, int32_t day, bool of_timestamp) {
-  int32_t y = year < 0 ? year + 1 : year;  // there is no year 0
+  int32_t y = year < 0 ? year + 1 : year;   // there is no year 0
   int32_t shown = of_timestamp ? year : y;  // in messages
   bool bad = year == 0 || month < 1 || month > 12 || day < 1 ||
              (month >= 1 && month <= 12 && day > DaysInMonth(y, month));
@@ -241,7 +269,9 @@ int64_t MakeTimeOfDay(int32_t hour, int32_t minute, double second) {
 struct MakeDate {
   I operator()(I y, I m, I d) const { return static_cast<I>(MakeDay(y, m, d, false)); }
 };
-struct MakeTime { L operator()(I h, I m, double s) const { return MakeTimeOfDay(h, m, s); } };
+struct MakeTime {
+  L operator()(I h, I m, double s) const { return MakeTimeOfDay(h, m, s); }
+};
 struct MakeTimestamp {
   L operator()(I y, I mon, I d, I h, I m, double s) const {
     __int128 t =
@@ -316,8 +346,12 @@ struct StampAtOffset {
   }
 };
 
-struct DateLarger { I operator()(I a, I b) const { return std::max(a, b); } };
-struct DateSmaller { I operator()(I a, I b) const { return std::min(a, b); } };
+struct DateLarger {
+  I operator()(I a, I b) const { return std::max(a, b); }
+};
+struct DateSmaller {
+  I operator()(I a, I b) const { return std::min(a, b); }
+};
 
 constexpr Kernel kKernels[] = {
     {1141, "date_pli", true, Map<DatePlusInt, I, I, I>},
@@ -376,6 +410,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> DateTimeKernels() { return kKernels; }
+std::span<const Kernel> DateTimeKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

@@ -170,38 +170,68 @@ bool DatePart(Unit unit, int64_t day, Part* part) {
   int year, month, dom;
   JulianToDate(day + kPostgresEpochJulian, &year, &month, &dom);
   switch (unit) {
-    case Unit::kDay: part->value = dom; return true;
-    case Unit::kMonth: part->value = month; return true;
-    case Unit::kQuarter: part->value = (month - 1) / 3 + 1; return true;
-    case Unit::kWeek: part->value = IsoWeekOf(day).week; return true;
-    case Unit::kYear: part->value = year > 0 ? year : year - 1; return true;
-    case Unit::kDecade: part->value = year >= 0 ? year / 10 : -((8 - (year - 1)) / 10); return true;
-    case Unit::kCentury: part->value = FloorTo(year, 100, 99); return true;
-    case Unit::kMillennium: part->value = FloorTo(year, 1000, 999); return true;
+    case Unit::kDay:
+      part->value = dom;
+      return true;
+    case Unit::kMonth:
+      part->value = month;
+      return true;
+    case Unit::kQuarter:
+      part->value = (month - 1) / 3 + 1;
+      return true;
+    case Unit::kWeek:
+      part->value = IsoWeekOf(day).week;
+      return true;
+    case Unit::kYear:
+      part->value = year > 0 ? year : year - 1;
+      return true;
+    case Unit::kDecade:
+      part->value = year >= 0 ? year / 10 : -((8 - (year - 1)) / 10);
+      return true;
+    case Unit::kCentury:
+      part->value = FloorTo(year, 100, 99);
+      return true;
+    case Unit::kMillennium:
+      part->value = FloorTo(year, 1000, 999);
+      return true;
     case Unit::kIsoYear: {
       int iso = IsoWeekOf(day).year;
       part->value = iso > 0 ? iso : iso - 1;
       return true;
     }
-    case Unit::kDow: part->value = WeekdayOf(day); return true;
-    case Unit::kIsoDow: part->value = WeekdayOf(day) == 0 ? 7 : WeekdayOf(day); return true;
+    case Unit::kDow:
+      part->value = WeekdayOf(day);
+      return true;
+    case Unit::kIsoDow:
+      part->value = WeekdayOf(day) == 0 ? 7 : WeekdayOf(day);
+      return true;
     case Unit::kDoy:
       part->value = day - (int64_t{JulianDay(year, 1, 1)} - kPostgresEpochJulian) + 1;
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 bool TimePart(Unit unit, int64_t micros_of_day, Part* part) {
   switch (unit) {
-    case Unit::kMicroseconds: part->value = micros_of_day % kMicrosPerMinute; return true;
+    case Unit::kMicroseconds:
+      part->value = micros_of_day % kMicrosPerMinute;
+      return true;
     case Unit::kMilliseconds:
       *part = {Part::kValue, micros_of_day % kMicrosPerMinute, 3, 0};
       return true;
-    case Unit::kSecond: *part = {Part::kValue, micros_of_day % kMicrosPerMinute, 6, 0}; return true;
-    case Unit::kMinute: part->value = micros_of_day / kMicrosPerMinute % 60; return true;
-    case Unit::kHour: part->value = micros_of_day / kMicrosPerHour; return true;
-    default: return false;
+    case Unit::kSecond:
+      *part = {Part::kValue, micros_of_day % kMicrosPerMinute, 6, 0};
+      return true;
+    case Unit::kMinute:
+      part->value = micros_of_day / kMicrosPerMinute % 60;
+      return true;
+    case Unit::kHour:
+      part->value = micros_of_day / kMicrosPerHour;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -213,9 +243,11 @@ Part InfinitePart(Unit unit, bool minus) {
     case Unit::kCentury:
     case Unit::kMillennium:
     case Unit::kJulian:
-    case Unit::kIsoYear: case Unit::kEpoch:
+    case Unit::kIsoYear:
+    case Unit::kEpoch:
       return {minus ? Part::kMinusInfinity : Part::kInfinity, 0, 0, 0};
-    default: return {Part::kNull, 0, 0, 0};
+    default:
+      return {Part::kNull, 0, 0, 0};
   }
 }
 
@@ -254,9 +286,12 @@ Part PartOfDate(View name, int32_t date) {
   bool known = unit == Unit::kJulian || unit == Unit::kEpoch || DatePart(unit, 0, &part);
   if (!known) BadUnit(name, kDateName, unit);
   if (IsInfinite(date)) return InfinitePart(unit, date < 0);
-  if (unit == Unit::kJulian) part.value = int64_t{date} + kPostgresEpochJulian;
-  else if (unit == Unit::kEpoch) part.value = int64_t{date} * 86400 + kPostgresEpochUnixSeconds;
-  else DatePart(unit, date, &part);
+  if (unit == Unit::kJulian)
+    part.value = int64_t{date} + kPostgresEpochJulian;
+  else if (unit == Unit::kEpoch)
+    part.value = int64_t{date} * 86400 + kPostgresEpochUnixSeconds;
+  else
+    DatePart(unit, date, &part);
   return part;
 }
 
@@ -273,13 +308,27 @@ Part PartOfInterval(View name, const Interval& span) {
   Part part;
   int years = span.months / 12, months = span.months % 12;
   switch (unit) {
-    case Unit::kDay: part.value = span.days; break;
-    case Unit::kMonth: part.value = months; break;
-    case Unit::kQuarter: part.value = months / 3 + 1; break;
-    case Unit::kYear: part.value = years; break;
-    case Unit::kDecade: part.value = years / 10; break;
-    case Unit::kCentury: part.value = years / 100; break;
-    case Unit::kMillennium: part.value = years / 1000; break;
+    case Unit::kDay:
+      part.value = span.days;
+      break;
+    case Unit::kMonth:
+      part.value = months;
+      break;
+    case Unit::kQuarter:
+      part.value = months / 3 + 1;
+      break;
+    case Unit::kYear:
+      part.value = years;
+      break;
+    case Unit::kDecade:
+      part.value = years / 10;
+      break;
+    case Unit::kCentury:
+      part.value = years / 100;
+      break;
+    case Unit::kMillennium:
+      part.value = years / 1000;
+      break;
     case Unit::kEpoch: {
       // A year counts 365.25 days.
       __int128 seconds = static_cast<__int128>(years) * 31557600 +
@@ -297,15 +346,21 @@ Part PartOfInterval(View name, const Interval& span) {
 void StorePart(const KernelCall& call, size_t row, const Part& part, View* out) {
   Arena* arena = call.context->arena;
   switch (part.kind) {
-    case Part::kNull: return SetNull(call, row);
-    case Part::kInfinity: *out = NumericToWire(NumericInfinity(false), arena); return;
-    case Part::kMinusInfinity: *out = NumericToWire(NumericInfinity(true), arena); return;
+    case Part::kNull:
+      return SetNull(call, row);
+    case Part::kInfinity:
+      *out = NumericToWire(NumericInfinity(false), arena);
+      return;
+    case Part::kMinusInfinity:
+      *out = NumericToWire(NumericInfinity(true), arena);
+      return;
     case Part::kJulianWithTime: {
       Numeric share = NumericDivide(NumericFromInt(part.micros), NumericFromInt(kMicrosPerDay));
       *out = NumericToWire(NumericAdd(NumericFromInt(part.value), share), arena);
       return;
     }
-    case Part::kValue: break;
+    case Part::kValue:
+      break;
   }
   // Decimals to whole base-10000 groups.
   __int128 mantissa = part.value;
@@ -316,16 +371,22 @@ void StorePart(const KernelCall& call, size_t row, const Part& part, View* out) 
 
 void StorePart(const KernelCall& call, size_t row, const Part& part, double* out) {
   switch (part.kind) {
-    case Part::kNull: return SetNull(call, row);
-    case Part::kInfinity: *out = INFINITY; return;
-    case Part::kMinusInfinity: *out = -INFINITY; return;
+    case Part::kNull:
+      return SetNull(call, row);
+    case Part::kInfinity:
+      *out = INFINITY;
+      return;
+    case Part::kMinusInfinity:
+      *out = -INFINITY;
+      return;
     case Part::kJulianWithTime:
       *out = static_cast<double>(part.value) +
              (static_cast<double>(part.micros / kMicrosPerSecond) +
               static_cast<double>(part.micros % kMicrosPerSecond) / 1e6) /
                  86400.0;
       return;
-    case Part::kValue: break;
+    case Part::kValue:
+      break;
   }
   if (part.scale == 0) {
     *out = static_cast<double>(part.value);
@@ -376,10 +437,16 @@ void DatePartRows(const KernelCall& call, Fn&& part_of) {
   });
 }
 
-const TimeZone& Zone(const KernelCall& call) { return ZoneOf(*call.context->settings); }
+const TimeZone& Zone(const KernelCall& call) {
+  return ZoneOf(*call.context->settings);
+}
 
-void ExtractDate(const KernelCall& call) { ExtractRows<View, int32_t>(call, PartOfDate); }
-void ExtractTime(const KernelCall& call) { ExtractRows<View, int64_t>(call, PartOfTime); }
+void ExtractDate(const KernelCall& call) {
+  ExtractRows<View, int32_t>(call, PartOfDate);
+}
+void ExtractTime(const KernelCall& call) {
+  ExtractRows<View, int64_t>(call, PartOfTime);
+}
 void ExtractTimestamp(const KernelCall& call) {
   ExtractRows<View, int64_t>(
       call, [](View name, int64_t t) { return PartOfTimestamp(name, t, nullptr); });
@@ -389,13 +456,17 @@ void ExtractTimestamptz(const KernelCall& call) {
   ExtractRows<View, int64_t>(
       call, [zone](View name, int64_t t) { return PartOfTimestamp(name, t, zone); });
 }
-void ExtractInterval(const KernelCall& call) { ExtractRows<View, Interval>(call, PartOfInterval); }
+void ExtractInterval(const KernelCall& call) {
+  ExtractRows<View, Interval>(call, PartOfInterval);
+}
 void DatePartDate(const KernelCall& call) {  // by way of timestamp
   DatePartRows<int32_t>(call, [](View name, int32_t date) {
     return PartOfTimestamp(name, DateToTimestamp(date), nullptr);
   });
 }
-void DatePartTime(const KernelCall& call) { DatePartRows<int64_t>(call, PartOfTime); }
+void DatePartTime(const KernelCall& call) {
+  DatePartRows<int64_t>(call, PartOfTime);
+}
 void DatePartTimestamp(const KernelCall& call) {
   DatePartRows<int64_t>(call,
                         [](View name, int64_t t) { return PartOfTimestamp(name, t, nullptr); });
@@ -405,7 +476,9 @@ void DatePartTimestamptz(const KernelCall& call) {
   DatePartRows<int64_t>(call,
                         [zone](View name, int64_t t) { return PartOfTimestamp(name, t, zone); });
 }
-void DatePartInterval(const KernelCall& call) { DatePartRows<Interval>(call, PartOfInterval); }
+void DatePartInterval(const KernelCall& call) {
+  DatePartRows<Interval>(call, PartOfInterval);
+}
 
 // A wall clock time cut to the unit.
 int64_t TruncateLocalUnchecked(View name, const char* type, int64_t local) {
@@ -418,16 +491,26 @@ int64_t TruncateLocalUnchecked(View name, const char* type, int64_t local) {
     return (int64_t{JulianDay(y, m, 1)} - kPostgresEpochJulian) * kMicrosPerDay;
   };
   switch (unit) {
-    case Unit::kMicroseconds: return local;
-    case Unit::kMilliseconds: return local - rest % 1000;
-    case Unit::kSecond: return local - rest % kMicrosPerSecond;
-    case Unit::kMinute: return local - rest % kMicrosPerMinute;
-    case Unit::kHour: return local - rest % kMicrosPerHour;
-    case Unit::kDay: return day * kMicrosPerDay;
-    case Unit::kWeek: return (day - (WeekdayOf(day) + 6) % 7) * kMicrosPerDay;
-    case Unit::kMonth: return start_of(year, month);
-    case Unit::kQuarter: return start_of(year, (month - 1) / 3 * 3 + 1);
-    case Unit::kYear: return start_of(year, 1);
+    case Unit::kMicroseconds:
+      return local;
+    case Unit::kMilliseconds:
+      return local - rest % 1000;
+    case Unit::kSecond:
+      return local - rest % kMicrosPerSecond;
+    case Unit::kMinute:
+      return local - rest % kMicrosPerMinute;
+    case Unit::kHour:
+      return local - rest % kMicrosPerHour;
+    case Unit::kDay:
+      return day * kMicrosPerDay;
+    case Unit::kWeek:
+      return (day - (WeekdayOf(day) + 6) % 7) * kMicrosPerDay;
+    case Unit::kMonth:
+      return start_of(year, month);
+    case Unit::kQuarter:
+      return start_of(year, (month - 1) / 3 * 3 + 1);
+    case Unit::kYear:
+      return start_of(year, 1);
     case Unit::kDecade:
       return start_of(year > 0 ? year / 10 * 10 : -((8 - (year - 1)) / 10) * 10, 1);
     case Unit::kCentury:
@@ -440,7 +523,8 @@ int64_t TruncateLocalUnchecked(View name, const char* type, int64_t local) {
     case Unit::kTimezoneHour:
     case Unit::kTimezoneMinute:
       BadUnit(name, type, unit);
-    default: BadUnit(name, type, Unit::kUnknown);
+    default:
+      BadUnit(name, type, Unit::kUnknown);
   }
 }
 int64_t TruncateLocal(View name, const char* type, int64_t local) {
@@ -461,7 +545,8 @@ int64_t TruncateInZone(View name, int64_t t, const TimeZone& zone) {
     case Unit::kMinute:
     case Unit::kHour:
       return cut - (local - t);
-    default: return LocalToTimestamptz(cut, zone);
+    default:
+      return LocalToTimestamptz(cut, zone);
   }
 }
 struct TruncateTimestamp {
@@ -488,18 +573,41 @@ struct TruncateInterval {
     };
     Unit unit = UnitOf(name);
     switch (unit) {
-      case Unit::kMicroseconds: break;
-      case Unit::kMilliseconds: cut_time(1000); break;
-      case Unit::kSecond: cut_time(kMicrosPerSecond); break;
-      case Unit::kMinute: cut_time(kMicrosPerMinute); break;
-      case Unit::kHour: cut_time(kMicrosPerHour); break;
-      case Unit::kDay: cut.microseconds = 0; break;
-      case Unit::kMonth: cut_months(1); break;
-      case Unit::kQuarter: cut_months(3); break;
-      case Unit::kYear: cut_months(12); break;
-      case Unit::kDecade: cut_months(120); break;
-      case Unit::kCentury: cut_months(1200); break;
-      case Unit::kMillennium: cut_months(12000); break;
+      case Unit::kMicroseconds:
+        break;
+      case Unit::kMilliseconds:
+        cut_time(1000);
+        break;
+      case Unit::kSecond:
+        cut_time(kMicrosPerSecond);
+        break;
+      case Unit::kMinute:
+        cut_time(kMicrosPerMinute);
+        break;
+      case Unit::kHour:
+        cut_time(kMicrosPerHour);
+        break;
+      case Unit::kDay:
+        cut.microseconds = 0;
+        break;
+      case Unit::kMonth:
+        cut_months(1);
+        break;
+      case Unit::kQuarter:
+        cut_months(3);
+        break;
+      case Unit::kYear:
+        cut_months(12);
+        break;
+      case Unit::kDecade:
+        cut_months(120);
+        break;
+      case Unit::kCentury:
+        cut_months(1200);
+        break;
+      case Unit::kMillennium:
+        cut_months(12000);
+        break;
       case Unit::kWeek: {
         Error error = MakeError(sqlstate::kFeatureNotSupported,
                                 "unit \"{}\" not supported for type interval", Lower(name));
@@ -509,7 +617,8 @@ struct TruncateInterval {
       case Unit::kTimezoneHour:
       case Unit::kTimezoneMinute:
         BadUnit(name, kIntervalName, unit);
-      default: BadUnit(name, kIntervalName, Unit::kUnknown);
+      default:
+        BadUnit(name, kIntervalName, Unit::kUnknown);
     }
     return cut;
   }
@@ -534,6 +643,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> DateTimePartKernels() { return kKernels; }
+std::span<const Kernel> DateTimePartKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

@@ -1,9 +1,9 @@
 // Arithmetic and functions of float4 and float8.
 #include <cmath>
 
+#include "types/compare_values.h"
 #include "types/kernel_helpers.h"
 #include "types/kernel_registry.h"
-#include "types/compare_values.h"
 
 namespace sluice {
 namespace {
@@ -28,7 +28,9 @@ struct Plus {
 };
 struct Minus {
   template <typename T>
-  T operator()(T a, T b) const { return Plus()(a, -b); }
+  T operator()(T a, T b) const {
+    return Plus()(a, -b);
+  }
 };
 struct Times {
   template <typename T>
@@ -58,32 +60,50 @@ struct Mixed {
 
 struct Negate {
   template <typename T>
-  T operator()(T a) const { return -a; }
+  T operator()(T a) const {
+    return -a;
+  }
 };
 struct Absolute {
   template <typename T>
-  T operator()(T a) const { return std::fabs(a); }
+  T operator()(T a) const {
+    return std::fabs(a);
+  }
 };
 struct Same {
   template <typename T>
-  T operator()(T a) const { return a; }
+  T operator()(T a) const {
+    return a;
+  }
 };
 struct Larger {
   template <typename T>
-  T operator()(T a, T b) const { return CompareValues(a, b) > 0 ? a : b; }
+  T operator()(T a, T b) const {
+    return CompareValues(a, b) > 0 ? a : b;
+  }
 };
 struct Smaller {
   template <typename T>
-  T operator()(T a, T b) const { return CompareValues(a, b) < 0 ? a : b; }
+  T operator()(T a, T b) const {
+    return CompareValues(a, b) < 0 ? a : b;
+  }
 };
 
-struct Ceil { double operator()(double a) const { return std::ceil(a); } };
-struct Floor { double operator()(double a) const { return std::floor(a); } };
-struct Round { double operator()(double a) const { return std::rint(a); } };
+struct Ceil {
+  double operator()(double a) const { return std::ceil(a); }
+};
+struct Floor {
+  double operator()(double a) const { return std::floor(a); }
+};
+struct Round {
+  double operator()(double a) const { return std::rint(a); }
+};
 struct Truncate {
   double operator()(double a) const { return a >= 0 ? std::floor(a) : -std::floor(-a); }
 };
-struct Sign { double operator()(double a) const { return a > 0 ? 1.0 : a < 0 ? -1.0 : 0.0; } };
+struct Sign {
+  double operator()(double a) const { return a > 0 ? 1.0 : a < 0 ? -1.0 : 0.0; }
+};
 
 struct Sqrt {
   double operator()(double a) const {
@@ -92,7 +112,9 @@ struct Sqrt {
     return std::sqrt(a);
   }
 };
-struct Cbrt { double operator()(double a) const { return std::cbrt(a); } };
+struct Cbrt {
+  double operator()(double a) const { return std::cbrt(a); }
+};
 
 struct Exp {
   double operator()(double a) const {
@@ -149,7 +171,9 @@ struct Trigonometric {
     return Fn(a);
   }
 };
-double Cotangent(double a) { return 1.0 / std::tan(a); }
+double Cotangent(double a) {
+  return 1.0 / std::tan(a);
+}
 
 template <double (*Fn)(double)>
 struct OfUnitInterval {  // asin, acos, atanh
@@ -165,16 +189,34 @@ struct Acosh {
     return std::acosh(a);
   }
 };
-struct Atan { double operator()(double a) const { return std::atan(a); } };
-struct Atan2 { double operator()(double a, double b) const { return std::atan2(a, b); } };
-struct Asinh { double operator()(double a) const { return std::asinh(a); } };
-struct Sinh { double operator()(double a) const { return std::sinh(a); } };
-struct Cosh { double operator()(double a) const { return std::cosh(a); } };
-struct Tanh { double operator()(double a) const { return std::tanh(a); } };
+struct Atan {
+  double operator()(double a) const { return std::atan(a); }
+};
+struct Atan2 {
+  double operator()(double a, double b) const { return std::atan2(a, b); }
+};
+struct Asinh {
+  double operator()(double a) const { return std::asinh(a); }
+};
+struct Sinh {
+  double operator()(double a) const { return std::sinh(a); }
+};
+struct Cosh {
+  double operator()(double a) const { return std::cosh(a); }
+};
+struct Tanh {
+  double operator()(double a) const { return std::tanh(a); }
+};
 constexpr double kRadiansPerDegree = 0.0174532925199432957692;
-struct Degrees { double operator()(double a) const { return Divide()(a, kRadiansPerDegree); } };
-struct Radians { double operator()(double a) const { return Times()(a, kRadiansPerDegree); } };
-struct Pi { double operator()() const { return 3.14159265358979323846; } };
+struct Degrees {
+  double operator()(double a) const { return Divide()(a, kRadiansPerDegree); }
+};
+struct Radians {
+  double operator()(double a) const { return Times()(a, kRadiansPerDegree); }
+};
+struct Pi {
+  double operator()() const { return 3.14159265358979323846; }
+};
 
 using D = double;
 using F = float;
@@ -251,6 +293,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> FloatKernels() { return kKernels; }
+std::span<const Kernel> FloatKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

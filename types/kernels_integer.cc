@@ -10,9 +10,13 @@ namespace {
 template <typename T>
 [[noreturn]] void OutOfRange() {
   Throw(sqlstate::kNumericValueOutOfRange, "{} out of range",
-        sizeof(T) == 2 ? "smallint" : sizeof(T) == 4 ? "integer" : "bigint");
+        sizeof(T) == 2   ? "smallint"
+        : sizeof(T) == 4 ? "integer"
+                         : "bigint");
 }
-[[noreturn]] void DivisionByZero() { Throw(sqlstate::kDivisionByZero, "division by zero"); }
+[[noreturn]] void DivisionByZero() {
+  Throw(sqlstate::kDivisionByZero, "division by zero");
+}
 
 template <typename A, typename B>
 using Wider = std::conditional_t<(sizeof(A) > sizeof(B)), A, B>;
@@ -76,27 +80,39 @@ struct Negate {
 };
 struct Absolute {
   template <typename T>
-  T operator()(T a) const { return a < 0 ? Negate()(a) : a; }
+  T operator()(T a) const {
+    return a < 0 ? Negate()(a) : a;
+  }
 };
 struct Same {
   template <typename T>
-  T operator()(T a) const { return a; }
+  T operator()(T a) const {
+    return a;
+  }
 };
 struct And {
   template <typename T>
-  T operator()(T a, T b) const { return a & b; }
+  T operator()(T a, T b) const {
+    return a & b;
+  }
 };
 struct Or {
   template <typename T>
-  T operator()(T a, T b) const { return a | b; }
+  T operator()(T a, T b) const {
+    return a | b;
+  }
 };
 struct Xor {
   template <typename T>
-  T operator()(T a, T b) const { return a ^ b; }
+  T operator()(T a, T b) const {
+    return a ^ b;
+  }
 };
 struct Not {
   template <typename T>
-  T operator()(T a) const { return static_cast<T>(~a); }
+  T operator()(T a) const {
+    return static_cast<T>(~a);
+  }
 };
 // Shift counts are taken as the machine takes them: modulo 32, or 64 for int8.
 struct ShiftLeft {
@@ -115,11 +131,15 @@ struct ShiftRight {
 };
 struct Larger {
   template <typename T>
-  T operator()(T a, T b) const { return a > b ? a : b; }
+  T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
 };
 struct Smaller {
   template <typename T>
-  T operator()(T a, T b) const { return a < b ? a : b; }
+  T operator()(T a, T b) const {
+    return a < b ? a : b;
+  }
 };
 
 template <typename T>
@@ -137,7 +157,9 @@ T GreatestCommonDivisor(T a, T b) {
 }
 struct Gcd {
   template <typename T>
-  T operator()(T a, T b) const { return GreatestCommonDivisor(a, b); }
+  T operator()(T a, T b) const {
+    return GreatestCommonDivisor(a, b);
+  }
 };
 struct Lcm {
   template <typename T>
@@ -157,10 +179,11 @@ struct Increment {
   }
 };
 
-#define ARITHMETIC(name, A, B, pl, mi, mul, div)                                          \
-  {pl, name "pl", true, Plus<A, B>}, {mi, name "mi", true, Minus<A, B>},                  \
-  {mul, name "mul", true, Times<A, B>},                                                   \
-  {div, name "div", true, Map<Divide<Wider<A, B>>, Wider<A, B>, A, B>}
+#define ARITHMETIC(name, A, B, pl, mi, mul, div)                         \
+  {pl, name "pl", true, Plus<A, B>}, {mi, name "mi", true, Minus<A, B>}, \
+      {mul, name "mul", true, Times<A, B>}, {                            \
+    div, name "div", true, Map<Divide<Wider<A, B>>, Wider<A, B>, A, B>   \
+  }
 #define OF_ONE_TYPE(name, T, mod1, mod2, um, up, abs1, abs2, and_, or_, xor_, not_, shl, shr,    \
                     larger, smaller)                                                             \
   {mod1, name "mod", true, Map<Modulo, T, T, T>}, {mod2, "mod", true, Map<Modulo, T, T, T>},     \
@@ -204,6 +227,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> IntegerKernels() { return kKernels; }
+std::span<const Kernel> IntegerKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

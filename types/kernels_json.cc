@@ -10,9 +10,13 @@ using View = std::string_view;
 
 // The JSON text of a json or jsonb value.
 template <bool kBinary>
-View TextOf(View value) { return kBinary ? value.substr(1) : value; }
+View TextOf(View value) {
+  return kBinary ? value.substr(1) : value;
+}
 
-bool Find(View text, View key, bool, View* value) { return FindJsonMember(text, key, value); }
+bool Find(View text, View key, bool, View* value) {
+  return FindJsonMember(text, key, value);
+}
 bool Find(View text, int32_t index, bool binary, View* value) {
   // To jsonb a scalar is an array of one.
   JsonKind kind = JsonKindOf(text);
@@ -58,12 +62,18 @@ template <bool kBinary>
 struct TypeOf {
   View operator()(View value) const {
     switch (JsonKindOf(TextOf<kBinary>(value))) {
-      case JsonKind::kObject: return "object";
-      case JsonKind::kArray: return "array";
-      case JsonKind::kString: return "string";
-      case JsonKind::kNumber: return "number";
-      case JsonKind::kBoolean: return "boolean";
-      case JsonKind::kNull: break;
+      case JsonKind::kObject:
+        return "object";
+      case JsonKind::kArray:
+        return "array";
+      case JsonKind::kString:
+        return "string";
+      case JsonKind::kNumber:
+        return "number";
+      case JsonKind::kBoolean:
+        return "boolean";
+      case JsonKind::kNull:
+        break;
     }
     return "null";
   }
@@ -99,6 +109,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> JsonKernels() { return kKernels; }
+std::span<const Kernel> JsonKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

@@ -26,8 +26,9 @@ void ArrayBound(const KernelCall& call) {
     int32_t dimension = call.args[1]->At<int32_t>(i);
     if (dimension < 1 || dimension > header.dimensions) return SetNull(call, i);
     int32_t length = header.lengths[dimension - 1], lower = header.lower_bounds[dimension - 1];
-    call.out->Data<int32_t>()[i] =
-        kBound == Bound::kLength ? length : kBound == Bound::kLower ? lower : lower + length - 1;
+    call.out->Data<int32_t>()[i] = kBound == Bound::kLength  ? length
+                                   : kBound == Bound::kLower ? lower
+                                                             : lower + length - 1;
   });
 }
 void ArrayDimensions(const KernelCall& call) {
@@ -146,6 +147,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> MiscKernels() { return kKernels; }
+std::span<const Kernel> MiscKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

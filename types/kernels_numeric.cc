@@ -201,8 +201,10 @@ void Scale(const KernelCall& call) {
   const View* data = call.args[0]->Data<View>();
   ForEachRow(call, [&](size_t i) {
     Numeric value = NumericFromWire(data[i & call.args[0]->mask]);
-    if (value.special()) SetNull(call, i);
-    else call.out->Data<int32_t>()[i] = value.dscale;
+    if (value.special())
+      SetNull(call, i);
+    else
+      call.out->Data<int32_t>()[i] = value.dscale;
   });
 }
 
@@ -248,6 +250,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> NumericKernels() { return kKernels; }
+std::span<const Kernel> NumericKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

@@ -95,6 +95,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> PatternKernels() { return kKernels; }
+std::span<const Kernel> PatternKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

@@ -346,6 +346,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> TextKernels() { return kKernels; }
+std::span<const Kernel> TextKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

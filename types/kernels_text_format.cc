@@ -161,9 +161,12 @@ struct Encode {
       out = ToBase64(bytes);
     } else if (name == "escape") {
       for (char c : bytes) {
-        if (c == '\\') out += "\\\\";
-        else if (c == 0 || (c & 0x80)) out += fmt::format("\\{:03o}", static_cast<uint8_t>(c));
-        else out.push_back(c);
+        if (c == '\\')
+          out += "\\\\";
+        else if (c == 0 || (c & 0x80))
+          out += fmt::format("\\{:03o}", static_cast<uint8_t>(c));
+        else
+          out.push_back(c);
       }
     } else {
       UnknownEncoding(format);
@@ -214,9 +217,12 @@ void ConcatPair(const KernelCall& call) {
   ForEachRow(call, [&](size_t i) {
     out.clear();
     for (const Column* arg : call.args) {
-      if (arg->type == kBoolOid) out += arg->At<uint8_t>(i) ? "true" : "false";
-      else if (arg->type == kBpcharOid) out += TrimBpchar(arg->At<View>(i));
-      else AppendText(*arg, i, *call.context->settings, &out);
+      if (arg->type == kBoolOid)
+        out += arg->At<uint8_t>(i) ? "true" : "false";
+      else if (arg->type == kBpcharOid)
+        out += TrimBpchar(arg->At<View>(i));
+      else
+        AppendText(*arg, i, *call.context->settings, &out);
     }
     call.out->Data<View>()[i] = CopyResult(call, out);
   });
@@ -241,6 +247,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> TextFormatKernels() { return kKernels; }
+std::span<const Kernel> TextFormatKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

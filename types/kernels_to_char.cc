@@ -209,8 +209,10 @@ class Formatter {
 
   std::string Format(const std::vector<Piece>& pieces) {
     for (const Piece& piece : pieces) {
-      if (piece.keyword == nullptr) out_ += piece.literal;
-      else Field(piece);
+      if (piece.keyword == nullptr)
+        out_ += piece.literal;
+      else
+        Field(piece);
     }
     return std::move(out_);
   }
@@ -247,20 +249,38 @@ class Formatter {
     char sign = f_.offset_seconds < 0 ? '-' : '+';
     int64_t second_of_day = f_.hour * 3600 + f_.minute * 60 + f_.second;
     switch (piece.keyword->key) {
-      case Key::kEra: out_ += InCase(f_.year <= 0 ? "BC" : "AD", piece.letters); break;
-      case Key::kEraDots: out_ += InCase(f_.year <= 0 ? "B.C." : "A.D.", piece.letters); break;
-      case Key::kMeridiem: Meridiem(piece, "AM", "PM"); break;
-      case Key::kMeridiemDots: Meridiem(piece, "A.M.", "P.M."); break;
+      case Key::kEra:
+        out_ += InCase(f_.year <= 0 ? "BC" : "AD", piece.letters);
+        break;
+      case Key::kEraDots:
+        out_ += InCase(f_.year <= 0 ? "B.C." : "A.D.", piece.letters);
+        break;
+      case Key::kMeridiem:
+        Meridiem(piece, "AM", "PM");
+        break;
+      case Key::kMeridiemDots:
+        Meridiem(piece, "A.M.", "P.M.");
+        break;
       case Key::kCentury: {
         int century = f_.year > 0 ? (f_.year - 1) / 100 + 1 : f_.year / 100 - 1;
         Number(piece, century, century >= 0 ? 2 : 3);
         break;
       }
-      case Key::kDayName: Name(piece, kDays[weekday], 9); break;
-      case Key::kDayShort: Name(piece, kDays[weekday].substr(0, 3), 0); break;
-      case Key::kDayOfYear: Number(piece, day_of_year, 3); break;
-      case Key::kDay: Number(piece, f_.day, 2); break;
-      case Key::kDayOfWeek: Number(piece, weekday + 1, 1); break;
+      case Key::kDayName:
+        Name(piece, kDays[weekday], 9);
+        break;
+      case Key::kDayShort:
+        Name(piece, kDays[weekday].substr(0, 3), 0);
+        break;
+      case Key::kDayOfYear:
+        Number(piece, day_of_year, 3);
+        break;
+      case Key::kDay:
+        Number(piece, f_.day, 2);
+        break;
+      case Key::kDayOfWeek:
+        Number(piece, weekday + 1, 1);
+        break;
       case Key::kFraction: {
         constexpr int kUnits[] = {0, 100000, 10000, 1000, 100, 10, 1};
         int digits = piece.keyword->digits;
@@ -269,39 +289,80 @@ class Formatter {
         Number(filled, f_.microsecond / kUnits[digits], digits);
         break;
       }
-      case Key::kFixed: break;
-      case Key::kHour24: Number(piece, f_.hour, 2); break;
-      case Key::kHour12: Number(piece, f_.hour % 12 == 0 ? 12 : f_.hour % 12, 2); break;
-      case Key::kIsoDayOfYear: Number(piece, IsoDateOf(day_).day_of_year, 3); break;
-      case Key::kIsoDay: Number(piece, weekday == 0 ? 7 : weekday, 1); break;
-      case Key::kIsoWeek: Number(piece, IsoDateOf(day_).week, 2); break;
-      case Key::kIsoYear: Year(piece, IsoDateOf(day_).year, piece.keyword->digits); break;
-      case Key::kJulian: Number(piece, day_ + kPostgresEpochJulian, 1); break;
-      case Key::kMinute: Number(piece, f_.minute, 2); break;
-      case Key::kMonth: Number(piece, f_.month, 2); break;
-      case Key::kMonthName: Name(piece, kMonths[f_.month - 1], 9); break;
-      case Key::kMonthShort: Name(piece, kMonths[f_.month - 1].substr(0, 3), 0); break;
+      case Key::kFixed:
+        break;
+      case Key::kHour24:
+        Number(piece, f_.hour, 2);
+        break;
+      case Key::kHour12:
+        Number(piece, f_.hour % 12 == 0 ? 12 : f_.hour % 12, 2);
+        break;
+      case Key::kIsoDayOfYear:
+        Number(piece, IsoDateOf(day_).day_of_year, 3);
+        break;
+      case Key::kIsoDay:
+        Number(piece, weekday == 0 ? 7 : weekday, 1);
+        break;
+      case Key::kIsoWeek:
+        Number(piece, IsoDateOf(day_).week, 2);
+        break;
+      case Key::kIsoYear:
+        Year(piece, IsoDateOf(day_).year, piece.keyword->digits);
+        break;
+      case Key::kJulian:
+        Number(piece, day_ + kPostgresEpochJulian, 1);
+        break;
+      case Key::kMinute:
+        Number(piece, f_.minute, 2);
+        break;
+      case Key::kMonth:
+        Number(piece, f_.month, 2);
+        break;
+      case Key::kMonthName:
+        Name(piece, kMonths[f_.month - 1], 9);
+        break;
+      case Key::kMonthShort:
+        Name(piece, kMonths[f_.month - 1].substr(0, 3), 0);
+        break;
       case Key::kOffset:
         out_ += fmt::format("{}{:0{}}", sign, offset / 3600, piece.fill ? 2 : 0);
         if (offset % 3600 >= 60) out_ += fmt::format(":{:02}", offset / 60 % 60);
         break;
-      case Key::kQuarter: Number(piece, (f_.month - 1) / 3 + 1, 1); break;
-      case Key::kRoman: Name(piece, kRomanMonths[f_.month - 1], 4); break;
-      case Key::kSecondsOfDay: Number(piece, second_of_day, 1); break;
-      case Key::kSecond: Number(piece, f_.second, 2); break;
+      case Key::kQuarter:
+        Number(piece, (f_.month - 1) / 3 + 1, 1);
+        break;
+      case Key::kRoman:
+        Name(piece, kRomanMonths[f_.month - 1], 4);
+        break;
+      case Key::kSecondsOfDay:
+        Number(piece, second_of_day, 1);
+        break;
+      case Key::kSecond:
+        Number(piece, f_.second, 2);
+        break;
       case Key::kZone:
         if (f_.period != nullptr) out_ += InCase(f_.period->abbreviation, piece.letters);
         break;
-      case Key::kZoneHour: out_ += fmt::format("{}{:02}", sign, offset / 3600); break;
-      case Key::kZoneMinute: out_ += fmt::format("{:02}", offset / 60 % 60); break;
-      case Key::kWeek: Number(piece, (day_of_year - 1) / 7 + 1, 2); break;
-      case Key::kWeekOfMonth: Number(piece, (f_.day - 1) / 7 + 1, 1); break;
+      case Key::kZoneHour:
+        out_ += fmt::format("{}{:02}", sign, offset / 3600);
+        break;
+      case Key::kZoneMinute:
+        out_ += fmt::format("{:02}", offset / 60 % 60);
+        break;
+      case Key::kWeek:
+        Number(piece, (day_of_year - 1) / 7 + 1, 2);
+        break;
+      case Key::kWeekOfMonth:
+        Number(piece, (f_.day - 1) / 7 + 1, 1);
+        break;
       case Key::kYearComma: {
         int year = f_.year > 0 ? f_.year : 1 - f_.year;
         out_ += fmt::format("{},{:03}", year / 1000, year % 1000);
         break;
       }
-      case Key::kYear: Year(piece, f_.year, piece.keyword->digits); break;
+      case Key::kYear:
+        Year(piece, f_.year, piece.keyword->digits);
+        break;
     }
   }
 
@@ -335,6 +396,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> ToCharKernels() { return kKernels; }
+std::span<const Kernel> ToCharKernels() {
+  return kKernels;
+}
 
 }  // namespace sluice

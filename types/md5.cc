@@ -24,10 +24,18 @@ void AddBlock(const char* block, uint32_t state[4]) {
     uint32_t mixed;
     int word;
     switch (i / 16) {
-      case 0: mixed = (b & c) | (~b & d), word = i; break;
-      case 1: mixed = (d & b) | (~d & c), word = (5 * i + 1) % 16; break;
-      case 2: mixed = b ^ c ^ d, word = (3 * i + 5) % 16; break;
-      default: mixed = c ^ (b | ~d), word = 7 * i % 16; break;
+      case 0:
+        mixed = (b & c) | (~b & d), word = i;
+        break;
+      case 1:
+        mixed = (d & b) | (~d & c), word = (5 * i + 1) % 16;
+        break;
+      case 2:
+        mixed = b ^ c ^ d, word = (3 * i + 5) % 16;
+        break;
+      default:
+        mixed = c ^ (b | ~d), word = 7 * i % 16;
+        break;
     }
     uint32_t sum = a + mixed + constants.sines[i] + words[word];
     a = d;

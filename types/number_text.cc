@@ -8,7 +8,9 @@
 namespace sluice {
 namespace {
 
-bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool IsSpace(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
@@ -184,7 +186,9 @@ uint32_t ParseOid(std::string_view text, const char* type_name) {
 double ParseDouble(std::string_view text) {
   return ParseFloating<double>(text, "double precision", strtod);
 }
-float ParseFloat(std::string_view text) { return ParseFloating<float>(text, "real", strtof); }
+float ParseFloat(std::string_view text) {
+  return ParseFloating<float>(text, "real", strtof);
+}
 
 bool ParseBool(std::string_view whole) {
   std::string text;
@@ -228,8 +232,10 @@ char ParseChar(std::string_view text) {
 }
 
 void AppendCharText(char c, std::string* out) {
-  if (static_cast<uint8_t>(c) >= 0x80) *out += fmt::format("\\{:03o}", static_cast<uint8_t>(c));
-  else if (c != 0) out->push_back(c);
+  if (static_cast<uint8_t>(c) >= 0x80)
+    *out += fmt::format("\\{:03o}", static_cast<uint8_t>(c));
+  else if (c != 0)
+    out->push_back(c);
 }
 
 std::string ParseBytea(std::string_view text) {
@@ -307,9 +313,12 @@ void AppendBytea(std::string_view bytes, bool escape, std::string* out) {
   }
   for (char c : bytes) {
     uint8_t byte = static_cast<uint8_t>(c);
-    if (c == '\\') *out += "\\\\";
-    else if (byte < 0x20 || byte > 0x7e) *out += fmt::format("\\{:03o}", byte);
-    else out->push_back(c);
+    if (c == '\\')
+      *out += "\\\\";
+    else if (byte < 0x20 || byte > 0x7e)
+      *out += fmt::format("\\{:03o}", byte);
+    else
+      out->push_back(c);
   }
 }
 

@@ -14,7 +14,9 @@ Numeric Finite(bool negative) {
   return value;
 }
 
-[[noreturn]] void DivisionByZero() { Throw(sqlstate::kDivisionByZero, "division by zero"); }
+[[noreturn]] void DivisionByZero() {
+  Throw(sqlstate::kDivisionByZero, "division by zero");
+}
 
 // |a| + |b|, signed as `negative`.
 Numeric AddMagnitudes(const Numeric& a, const Numeric& b, bool negative) {
@@ -111,7 +113,9 @@ NumericDigits LongDivide(const NumericDigits& dividend, const NumericDigits& div
 }
 
 // ±Infinity plus or times something: the sign, or NaN.
-Numeric InfinityOf(bool negative) { return NumericInfinity(negative); }
+Numeric InfinityOf(bool negative) {
+  return NumericInfinity(negative);
+}
 
 }  // namespace
 
@@ -205,8 +209,10 @@ Numeric Divide(const Numeric& a, const Numeric& b, int result_scale, bool round)
     quotient.weight = weight;
   }
   quotient.Strip();
-  if (round) RoundTo(&quotient, result_scale);
-  else TruncateTo(&quotient, result_scale);
+  if (round)
+    RoundTo(&quotient, result_scale);
+  else
+    TruncateTo(&quotient, result_scale);
   return quotient;
 }
 
@@ -299,10 +305,17 @@ int NumericSignum(const Numeric& value) {
 
 Numeric NumericNegate(Numeric value) {
   switch (value.sign) {
-    case NumericSign::kNan: break;
-    case NumericSign::kPositiveInfinity: value.sign = NumericSign::kNegativeInfinity; break;
-    case NumericSign::kNegativeInfinity: value.sign = NumericSign::kPositiveInfinity; break;
-    case NumericSign::kNegative: value.sign = NumericSign::kPositive; break;
+    case NumericSign::kNan:
+      break;
+    case NumericSign::kPositiveInfinity:
+      value.sign = NumericSign::kNegativeInfinity;
+      break;
+    case NumericSign::kNegativeInfinity:
+      value.sign = NumericSign::kPositiveInfinity;
+      break;
+    case NumericSign::kNegative:
+      value.sign = NumericSign::kPositive;
+      break;
     case NumericSign::kPositive:
       if (!value.digits.empty()) value.sign = NumericSign::kNegative;
       break;

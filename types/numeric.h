@@ -24,7 +24,10 @@ inline constexpr int kNumericSignificantDigitsMin = 16;
 inline constexpr size_t kNumericHeaderBytes = 8;
 
 enum class NumericSign : uint16_t {
-  kPositive = 0x0000, kNegative = 0x4000, kNan = 0xC000, kPositiveInfinity = 0xD000,
+  kPositive = 0x0000,
+  kNegative = 0x4000,
+  kNan = 0xC000,
+  kPositiveInfinity = 0xD000,
   kNegativeInfinity = 0xF000,
 };
 
@@ -126,8 +129,8 @@ struct Numeric {
 // --- wire and text ---
 Numeric NumericFromWire(std::string_view wire);  // trusts the bytes: DecodeBinary… has checked them
 void AppendNumericWire(const Numeric& value, std::string* out);  // 22003 past the format's limits
-std::string_view NumericToWire(const Numeric& value, Arena* arena);    // the same
-Numeric NumericFromText(std::string_view text);                        // 22P02, 22003
+std::string_view NumericToWire(const Numeric& value, Arena* arena);  // the same
+Numeric NumericFromText(std::string_view text);                      // 22P02, 22003
 void AppendNumericText(std::string_view wire, std::string* out);
 // Checks the bytes as numeric_recv does; 22P03.
 void CheckNumericWire(std::string_view wire);
@@ -153,20 +156,20 @@ uint64_t HashNumericWire(std::string_view wire);  // alike for values equal acro
 Numeric NumericAdd(const Numeric& a, const Numeric& b);
 Numeric NumericSubtract(const Numeric& a, const Numeric& b);
 Numeric NumericMultiply(const Numeric& a, const Numeric& b);
-Numeric NumericDivide(const Numeric& a, const Numeric& b);           // 22012
-Numeric NumericDivideTruncate(const Numeric& a, const Numeric& b);   // div(a, b)
-Numeric NumericModulo(const Numeric& a, const Numeric& b);           // 22012
+Numeric NumericDivide(const Numeric& a, const Numeric& b);          // 22012
+Numeric NumericDivideTruncate(const Numeric& a, const Numeric& b);  // div(a, b)
+Numeric NumericModulo(const Numeric& a, const Numeric& b);          // 22012
 Numeric NumericNegate(Numeric value);
 Numeric NumericAbs(Numeric value);
-int NumericSignum(const Numeric& value);        // -1, 0, 1; not for NaN
-Numeric NumericRound(Numeric value, int scale);     // half away from zero; scale may be negative
+int NumericSignum(const Numeric& value);         // -1, 0, 1; not for NaN
+Numeric NumericRound(Numeric value, int scale);  // half away from zero; scale may be negative
 Numeric NumericTruncate(Numeric value, int scale);
 Numeric NumericCeil(const Numeric& value);
 Numeric NumericFloor(const Numeric& value);
-Numeric NumericSqrt(const Numeric& value);      // 2201F
+Numeric NumericSqrt(const Numeric& value);                    // 2201F
 Numeric NumericSqrtToScale(const Numeric& value, int scale);  // REQUIRES: finite, not negative
 Numeric NumericExp(const Numeric& value);
-Numeric NumericLn(const Numeric& value);        // 2201E
+Numeric NumericLn(const Numeric& value);  // 2201E
 Numeric NumericLog(const Numeric& base, const Numeric& value);
 Numeric NumericPower(const Numeric& base, const Numeric& exponent);
 

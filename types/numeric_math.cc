@@ -27,8 +27,10 @@ cpp_int ToScaled(const Numeric& value, int scale) {
   cpp_int digits = 0;
   for (int i = 0; i < value.digits.size(); i++) digits = digits * kNumericBase + value.digits[i];
   int exponent = (value.weight - value.digits.size() + 1) * kNumericDigitsPerGroup + scale;
-  if (exponent >= 0) digits *= PowerOfTen(exponent);
-  else digits /= PowerOfTen(-exponent);
+  if (exponent >= 0)
+    digits *= PowerOfTen(exponent);
+  else
+    digits /= PowerOfTen(-exponent);
   return value.negative() ? cpp_int(-digits) : digits;
 }
 
@@ -56,7 +58,9 @@ Numeric FromScaled(const cpp_int& scaled, int scale, int result_scale) {
   return value;
 }
 
-int ClampScale(int scale) { return std::clamp(scale, 0, kNumericDisplayScaleMax); }
+int ClampScale(int scale) {
+  return std::clamp(scale, 0, kNumericDisplayScaleMax);
+}
 
 double ApproximateDouble(const Numeric& value) {
   double result = 0;

@@ -12,11 +12,13 @@ using Int128 = __int128;
 using Uint128 = unsigned __int128;
 
 constexpr int64_t kUnitsPerOne =
-    100'000'000;  // units are 10^-8: two base-10000 groups behind the point
-constexpr int kSlotGroups = 4;                 // a slot's 10^16 in base-10000 groups
+    100'000'000;                // units are 10^-8: two base-10000 groups behind the point
+constexpr int kSlotGroups = 4;  // a slot's 10^16 in base-10000 groups
 constexpr int64_t kSlotBase = 10'000'000'000'000'000;
 
-int FloorDivide(int a, int b) { return a / b - (a % b < 0); }
+int FloorDivide(int a, int b) {
+  return a / b - (a % b < 0);
+}
 
 constexpr int64_t kPower10000[] = {1, 10000, 100000000, 1000000000000};
 
@@ -142,9 +144,12 @@ Numeric FiniteSum(const NumericSum& sum) {
 // NaN, or the infinity, that rules the sum.
 bool SpecialSum(const NumericSum& sum, Numeric* out) {
   bool positive = sum.seen_positive_infinity, negative = sum.seen_negative_infinity;
-  if (sum.seen_nan || (positive && negative)) *out = NumericNan();
-  else if (positive || negative) *out = NumericInfinity(negative);
-  else return false;
+  if (sum.seen_nan || (positive && negative))
+    *out = NumericNan();
+  else if (positive || negative)
+    *out = NumericInfinity(negative);
+  else
+    return false;
   return true;
 }
 
@@ -267,7 +272,9 @@ NumericSum NumericSum::Deserialize(std::string_view* from, Arena* arena) {
   return sum;
 }
 
-std::string_view NumericSum::Sum(Arena* arena) const { return NumericToWire(Total(*this), arena); }
+std::string_view NumericSum::Sum(Arena* arena) const {
+  return NumericToWire(Total(*this), arena);
+}
 
 std::string_view NumericSum::Average(Arena* arena) const {
   return NumericToWire(NumericDivide(Total(*this), NumericFromInt(count)), arena);

@@ -19,15 +19,15 @@ namespace sluice {
 struct NumericSum {
   struct Wide;
 
-  __int128 units = 0;      // of 10^-8
-  int64_t count = 0;       // values added, specials included
+  __int128 units = 0;  // of 10^-8
+  int64_t count = 0;   // values added, specials included
   Wide* wide = nullptr;
-  int32_t dscale = 0;      // the largest seen
+  int32_t dscale = 0;  // the largest seen
   uint8_t seen_nan = 0, seen_positive_infinity = 0, seen_negative_infinity = 0;
 
   void Add(std::string_view wire, Arena* arena);
   void AddInt(int64_t value, Arena* arena);
-  void AddSquare(std::string_view wire, Arena* arena);     // value²: not for specials
+  void AddSquare(std::string_view wire, Arena* arena);  // value²: not for specials
   void AddSquareOfInt(int64_t value, Arena* arena);
   void Merge(const NumericSum& other, Arena* arena);
 

@@ -1,7 +1,6 @@
 #include "types/numeric.h"
 
 #include <gtest/gtest.h>
-
 #include <random>
 
 #include "common/error.h"

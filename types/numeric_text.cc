@@ -21,8 +21,12 @@ namespace {
   Throw(sqlstate::kInvalidBinaryRepresentation, "invalid {} in external \"numeric\" value", what);
 }
 
-bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsSpace(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool TakeWord(std::string_view* text, std::string_view word) {
   if (text->size() < word.size()) return false;
@@ -41,8 +45,8 @@ void GroupDigits(std::string_view decimals, int64_t point, Numeric* value) {
   decimals.remove_prefix(first);
   point -= static_cast<int64_t>(first);
   // Groups are aligned to the point: weight of the first digit's group, and its place in it.
-  int64_t weight = point > 0 ? (point - 1) / kNumericDigitsPerGroup
-                             : -((-point) / kNumericDigitsPerGroup) - 1;
+  int64_t weight =
+      point > 0 ? (point - 1) / kNumericDigitsPerGroup : -((-point) / kNumericDigitsPerGroup) - 1;
   int64_t lead = (weight + 1) * kNumericDigitsPerGroup - point;  // zeros before the first digit
   if (weight > kNumericWeightMax) Overflow();
   if (weight < -(kNumericWeightMax + 1)) Overflow();
@@ -169,9 +173,12 @@ Numeric NumericFromText(std::string_view whole) {
   int64_t point = -1;
   size_t i = 0;
   for (; i < text.size(); i++) {
-    if (IsDigit(text[i])) decimals.push_back(text[i]);
-    else if (text[i] == '.' && point < 0) point = static_cast<int64_t>(decimals.size());
-    else break;
+    if (IsDigit(text[i]))
+      decimals.push_back(text[i]);
+    else if (text[i] == '.' && point < 0)
+      point = static_cast<int64_t>(decimals.size());
+    else
+      break;
   }
   if (decimals.empty()) BadSyntax(whole);
   int64_t scale = point < 0 ? 0 : static_cast<int64_t>(decimals.size()) - point;
@@ -255,15 +262,18 @@ void ApplyNumericTypmod(Numeric* value, int32_t typmod) {
   if (value->special()) {
     if (value->nan()) return;
     throw QueryError(MakeError(sqlstate::kNumericValueOutOfRange, "numeric field overflow")
-        .Detail(fmt::format("A field with precision {}, scale {} cannot hold an infinite value.",
-                            precision, scale)));
+                         .Detail(fmt::format(
+                             "A field with precision {}, scale {} cannot hold an infinite value.",
+                             precision, scale)));
   }
   numeric_internal::RoundTo(value, scale);
   int digits_max = precision - scale;
   if (value->digits.empty()) return;
   int first = value->digits[0];
-  int digits = value->weight * kNumericDigitsPerGroup +
-               (first >= 1000 ? 4 : first >= 100 ? 3 : first >= 10 ? 2 : 1);
+  int digits = value->weight * kNumericDigitsPerGroup + (first >= 1000  ? 4
+                                                         : first >= 100 ? 3
+                                                         : first >= 10  ? 2
+                                                                        : 1);
   if (digits > digits_max) {
     throw QueryError(
         MakeError(sqlstate::kNumericValueOutOfRange, "numeric field overflow")
@@ -295,7 +305,9 @@ Numeric NumericFromInt128(__int128 from) {
   return value;
 }
 
-Numeric NumericFromInt(int64_t value) { return NumericFromInt128(value); }
+Numeric NumericFromInt(int64_t value) {
+  return NumericFromInt128(value);
+}
 
 Numeric NumericNan() {
   Numeric value;

@@ -12,8 +12,12 @@ namespace {
 
 using View = std::string_view;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool IsLetter(char c) {
+  return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
 bool IsAscii(View text) {
   uint8_t all = 0;
   for (char c : text) all |= static_cast<uint8_t>(c);
@@ -106,7 +110,8 @@ class Translator {
     } else {
       Bounds();
     }
-    if (Take('?')) {}  // laziness does not change whether there is a match
+    if (Take('?')) {
+    }  // laziness does not change whether there is a match
     if (!rest_.empty() && (rest_[0] == '*' || rest_[0] == '+' || rest_[0] == '?' || IsBound())) {
       Invalid("quantifier operand invalid");
     }
@@ -177,19 +182,45 @@ class Translator {
     if (rest_.empty()) Invalid("invalid escape \\ sequence");
     char c = rest_[0];
     switch (c) {
-      case 'd': out_ += "[0-9]"; break;
-      case 'D': out_ += "[^0-9]"; break;
-      case 's': LocaleClass("[\\x09-\\x0d\\x20]"); break;
-      case 'S': LocaleClass("[^\\x09-\\x0d\\x20]"); break;
-      case 'w': LocaleClass("[0-9A-Za-z_]"); break;
-      case 'W': LocaleClass("[^0-9A-Za-z_]"); break;
-      case 'n': out_ += "\\n"; break;
-      case 't': out_ += "\\t"; break;
-      case 'r': out_ += "\\r"; break;
-      case 'f': out_ += "\\f"; break;
-      case 'v': out_ += "\\x0b"; break;
-      case 'A': out_ += "\\A"; break;
-      case 'Z': out_ += "\\z"; break;
+      case 'd':
+        out_ += "[0-9]";
+        break;
+      case 'D':
+        out_ += "[^0-9]";
+        break;
+      case 's':
+        LocaleClass("[\\x09-\\x0d\\x20]");
+        break;
+      case 'S':
+        LocaleClass("[^\\x09-\\x0d\\x20]");
+        break;
+      case 'w':
+        LocaleClass("[0-9A-Za-z_]");
+        break;
+      case 'W':
+        LocaleClass("[^0-9A-Za-z_]");
+        break;
+      case 'n':
+        out_ += "\\n";
+        break;
+      case 't':
+        out_ += "\\t";
+        break;
+      case 'r':
+        out_ += "\\r";
+        break;
+      case 'f':
+        out_ += "\\f";
+        break;
+      case 'v':
+        out_ += "\\x0b";
+        break;
+      case 'A':
+        out_ += "\\A";
+        break;
+      case 'Z':
+        out_ += "\\z";
+        break;
       default:
         if (IsLetter(c) || IsDigit(c) || static_cast<uint8_t>(c) >= 0x80) {
           Unsupported(fmt::format("regular expression escape \"\\{}\"",
@@ -252,18 +283,31 @@ class Translator {
     }
     if (ignore_case_ && IsLetter(c))
       out_ += fmt::format("{}{}", static_cast<char>(c & ~0x20), static_cast<char>(c | 0x20));
-    else out_ += fmt::format("\\x{{{:x}}}", static_cast<uint8_t>(c));
+    else
+      out_ += fmt::format("\\x{{{:x}}}", static_cast<uint8_t>(c));
   }
   void BracketEscape() {
     if (rest_.size() < 2) Invalid("invalid escape \\ sequence");
     char c = rest_[1];
     switch (c) {
-      case 'd': out_ += "0-9"; break;
-      case 's': LocaleClass("\\x09-\\x0d\\x20"); break;
-      case 'w': LocaleClass("0-9A-Za-z_"); break;
-      case 'n': out_ += "\\n"; break;
-      case 't': out_ += "\\t"; break;
-      case 'r': out_ += "\\r"; break;
+      case 'd':
+        out_ += "0-9";
+        break;
+      case 's':
+        LocaleClass("\\x09-\\x0d\\x20");
+        break;
+      case 'w':
+        LocaleClass("0-9A-Za-z_");
+        break;
+      case 'n':
+        out_ += "\\n";
+        break;
+      case 't':
+        out_ += "\\t";
+        break;
+      case 'r':
+        out_ += "\\r";
+        break;
       default:
         if (IsLetter(c) || IsDigit(c) || static_cast<uint8_t>(c) >= 0x80) {
           Unsupported("this escape within brackets in a regular expression");

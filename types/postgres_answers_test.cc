@@ -1,7 +1,6 @@
 // Every kernel and every input function against what a Postgres 15 answered (types/testdata).
-#include <gtest/gtest.h>
-
 #include <fstream>
+#include <gtest/gtest.h>
 
 #include "common/error.h"
 #include "types/codec.h"

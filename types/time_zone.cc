@@ -1,8 +1,7 @@
 #include "types/time_zone.h"
 
-#include <dirent.h>
-
 #include <cstdio>
+#include <dirent.h>
 #include <strings.h>
 
 #include "common/bytes.h"
@@ -71,8 +70,10 @@ struct PosixReader {
   // [+-]hh[:mm[:ss]] in seconds.
   bool Time(int32_t* out) {
     bool negative = false;
-    if (Take('-')) negative = true;
-    else Take('+');
+    if (Take('-'))
+      negative = true;
+    else
+      Take('+');
     int hours = 0, minutes = 0, seconds = 0;
     if (!Number(&hours, 167)) return false;
     if (Take(':')) {
@@ -92,15 +93,15 @@ struct ZoneAbbreviation {
 
 // The fixed ones of Postgres's default set that are in use; sorted by name.
 constexpr ZoneAbbreviation kAbbreviations[] = {
-    {"acst", 38},  {"acdt", 42},  {"adt", -12},  {"aedt", 44},  {"aest", 40},  {"akdt", -32},
-    {"akst", -36}, {"ast", -16},  {"awst", 32},  {"bst", 4},    {"cadt", 42},  {"cast", 38},
-    {"cdt", -20},  {"cest", 8},   {"cet", 4},    {"cetdst", 8}, {"cst", -24},  {"eat", 12},
-    {"edt", -16},  {"eest", 12},  {"eet", 8},    {"eetdst", 12}, {"est", -20}, {"gmt", 0},
-    {"hkt", 32},   {"hst", -40},  {"idt", 12},   {"ist", 8},    {"jst", 36},   {"kst", 36},
-    {"mdt", -24},  {"mest", 8},   {"met", 4},    {"mst", -28},  {"ndt", -10},  {"nst", -14},
-    {"nzdt", 52},  {"nzst", 48},  {"pdt", -28},  {"pht", 32},   {"pkt", 20},   {"pst", -32},
-    {"sast", 8},   {"ut", 0},     {"utc", 0},    {"wast", 8},   {"wat", 4},    {"west", 4},
-    {"wet", 0},    {"wetdst", 4}, {"z", 0},      {"zulu", 0},
+    {"acst", 38},  {"acdt", 42},  {"adt", -12}, {"aedt", 44},   {"aest", 40}, {"akdt", -32},
+    {"akst", -36}, {"ast", -16},  {"awst", 32}, {"bst", 4},     {"cadt", 42}, {"cast", 38},
+    {"cdt", -20},  {"cest", 8},   {"cet", 4},   {"cetdst", 8},  {"cst", -24}, {"eat", 12},
+    {"edt", -16},  {"eest", 12},  {"eet", 8},   {"eetdst", 12}, {"est", -20}, {"gmt", 0},
+    {"hkt", 32},   {"hst", -40},  {"idt", 12},  {"ist", 8},     {"jst", 36},  {"kst", 36},
+    {"mdt", -24},  {"mest", 8},   {"met", 4},   {"mst", -28},   {"ndt", -10}, {"nst", -14},
+    {"nzdt", 52},  {"nzst", 48},  {"pdt", -28}, {"pht", 32},    {"pkt", 20},  {"pst", -32},
+    {"sast", 8},   {"ut", 0},     {"utc", 0},   {"wast", 8},    {"wat", 4},   {"west", 4},
+    {"wet", 0},    {"wetdst", 4}, {"z", 0},     {"zulu", 0},
 };
 
 // The file's own spelling of a zone name given in any case; empty where there is none.
@@ -189,8 +190,8 @@ bool TimeZone::LoadFile(const std::string& path) {
     const char* type = content.data() + types + size_t{i} * 6;
     size_t name = static_cast<uint8_t>(type[5]);
     if (name >= n[5]) return false;
-    periods_.push_back({LoadBig<int32_t>(type), type[4] != 0,
-                        std::string(content.c_str() + names + name)});
+    periods_.push_back(
+        {LoadBig<int32_t>(type), type[4] != 0, std::string(content.c_str() + names + name)});
   }
   for (uint32_t i = 0; i < n[3]; i++) {
     size_t period = static_cast<uint8_t>(content[indexes + i]);
@@ -307,8 +308,8 @@ const TimeZone* FindTimeZone(std::string_view name) {
   } else {
     zone = std::make_unique<TimeZone>();
     zone->name_ = std::string(name);
-    bool utc = name.size() == 3 && (strncasecmp(name.data(), "UTC", 3) == 0 ||
-                                    strncasecmp(name.data(), "GMT", 3) == 0);
+    bool utc = name.size() == 3 &&
+               (strncasecmp(name.data(), "UTC", 3) == 0 || strncasecmp(name.data(), "GMT", 3) == 0);
     ok = zone->ParsePosix(utc ? std::string_view("UTC0") : name);
   }
   if (!ok) return nullptr;
