@@ -45,7 +45,10 @@ void CancelRequest::Abort() {
 
 void CancelRequest::OnDone(int result) {
   bool again = result == -EINTR || result == -EAGAIN;
-  if (result < 0 && !again) return Finish();
+  if (result < 0 && !again) {
+    lost_ = stage_ != Stage::kConnect;
+    return Finish();
+  }
   switch (stage_) {
     case Stage::kConnect:
       if (again) return ring_->Poll(&operation_, fd_.get(), POLLOUT);

@@ -25,6 +25,8 @@ class CancelRequest {
   void Abort();  // ends it soon
   bool busy() const { return operation_.in_flight; }
   bool finished() const { return finished_; }
+  // The socket broke after the request may have left: it can still strike whatever runs next.
+  bool lost() const { return lost_; }
 
  private:
   enum class Stage : uint8_t { kConnect, kSend, kWaitForEnd };
@@ -45,6 +47,7 @@ class CancelRequest {
   UniqueFd fd_;
   Stage stage_ = Stage::kConnect;
   bool finished_ = false;
+  bool lost_ = false;
   IoOperation operation_;
 };
 

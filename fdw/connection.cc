@@ -415,6 +415,11 @@ void Connection::BecomeFree() {
   if (scratch_begin_ != scratch_end_) return Malformed("bytes after its answer");
   if (cancelling() || hold_ != nullptr) return;  // called again when that has ended
   cancel_timer_.Disarm();
+  if (cancel_lost_) {
+    // A late cancel must not hit another statement than the one it was for.
+    return Abort(MakeError(sqlstate::kConnectionFailure,
+                           "a request to cancel at server \"{}\" was lost", pool_->server_name()));
+  }
   reused_ = true;
   if (!queue_.empty()) {
     PostgresStream* next = queue_.front();

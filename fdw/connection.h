@@ -196,6 +196,7 @@ class Connection final : public RemoteSocket::User {
   Timer cancel_timer_;
   int64_t cancel_deadline_us_ = 0;
   std::unique_ptr<CancelRequest> cancel_;
+  bool cancel_lost_ = false;  // a cancel may arrive at any time: never to be used again
   uint32_t backend_pid_ = 0, cancel_key_ = 0;
 };
 

@@ -66,7 +66,10 @@ void Connection::SendCancel() {
   socklen_t size = sizeof address;
   if (getpeername(socket_.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return;
   cancel_ = std::make_unique<CancelRequest>(worker_->ring.get(), address, size, backend_pid_,
-                                            cancel_key_, [this] { BecomeFree(); });
+                                            cancel_key_, [this] {
+                                              cancel_lost_ |= cancel_->lost();
+                                              BecomeFree();
+                                            });
   if (!cancel_->Start()) cancel_.reset();
 }
 

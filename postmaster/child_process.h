@@ -2,23 +2,13 @@
 // they must quit. That page is not part of the shared memory that the crash rule throws away.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "shm/process_table.h"
+#include "shm/supervision.h"
 
 namespace sluice {
 
-enum class QuitReason : uint32_t { kNone, kCrash, kImmediateShutdown };
-
-struct Supervision {
-  // V1: stored by the postmaster before it sends SIGQUIT, loaded in the children's handler.
-  std::atomic<QuitReason> quit_reason;
-  // V2: statistics, stored by the postmaster. µs since 2000-01-01 UTC.
-  std::atomic<int64_t> started_at;
-  std::atomic<int64_t> reloaded_at;
-  std::atomic<uint32_t> crash_restarts;
-};
 extern Supervision* supervision;
 void CreateSupervision();
 

@@ -84,12 +84,14 @@ TEST(Tidy, LinesHoldAtMostHundredColumns) {
 }
 
 TEST(Tidy, AtomicsStayInShm) {
+  // A pointer to a member of shm/ names the type, but is no atomic.
+  std::regex atomic(R"(std::atomic<[^<>]*> (?!ProcSlot::))");
   for (const auto& folder : Folders()) {
     if (folder == "shm") continue;
     for (const auto& path : Sources(folder)) {
       std::string text = ReadFile(path.string());
       if (path.string().ends_with("_test.cc") || path.filename() == "pch.h") continue;
-      EXPECT_EQ(text.find("std::atomic<"), std::string::npos) << path;
+      EXPECT_FALSE(std::regex_search(text, atomic)) << path;
     }
   }
 }

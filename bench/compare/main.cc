@@ -38,12 +38,20 @@ struct Job {
   std::string sql;                         // on Sluice and postgres_fdw
   std::vector<std::string> settings = {};  // on Sluice, before
   double fdw_factor_min = 0;
+  std::string fdw_sql = {};  // where postgres_fdw needs other words
 };
 
 std::vector<Job> Jobs() {
   return {
       {"SELECT *", 1.20, {"SELECT * FROM orders"}, false, "SELECT * FROM orders", {}, 4},
-      {"COPY TO STDOUT", 1.20, {"COPY orders TO STDOUT"}, false, "COPY orders TO STDOUT", {}, 4},
+      {"COPY TO STDOUT",
+       1.20,
+       {"COPY orders TO STDOUT"},
+       false,
+       "COPY orders TO STDOUT",
+       {},
+       4,
+       "COPY (SELECT * FROM orders) TO STDOUT"},
       {"sum, count GROUP BY region, pushed",
        1.10,
        {"SELECT region, sum(amount), count(*) FROM orders GROUP BY region"},
@@ -191,11 +199,12 @@ Measurement RunJob(const Cluster& cluster, const Job& job, const Settings& setti
     sluice.push_back(TimeOne(cluster.Url(), job.settings, job.sql, &rows));
     if (round < settings.fdw_rounds) {
       uint64_t fdw_rows = 0;
-      fdw_10000.push_back(TimeOne(cluster.ShardUrl(1, "fdw_10000"), {}, job.sql, &fdw_rows));
+      const std::string& sql = job.fdw_sql.empty() ? job.sql : job.fdw_sql;
+      fdw_10000.push_back(TimeOne(cluster.ShardUrl(1, "fdw_10000"), {}, sql, &fdw_rows));
       if (rows != fdw_rows)
         throw std::runtime_error(
             fmt::format("{}: Sluice gave {} rows, postgres_fdw {}", job.name, rows, fdw_rows));
-      fdw_100.push_back(TimeOne(cluster.ShardUrl(1, "fdw_100"), {}, job.sql, &fdw_rows));
+      fdw_100.push_back(TimeOne(cluster.ShardUrl(1, "fdw_100"), {}, sql, &fdw_rows));
     }
   }
   Measurement m{.job = job.name,
