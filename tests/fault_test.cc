@@ -214,7 +214,13 @@ TEST_F(Fault, SqlThatWouldExhaustTheParsersStackIsRefused) {
   ExpectWorks();
 }
 
-TEST_F(Fault, AWrongPasswordAtAShardIsReportedAsSuch) {
+TEST_F(Fault, SystemColumnsAreRefusedBecauseTheCopiesThatCompleteAStatementHaveOthers) {
+  Client client(cluster_->Url());
+  for (const char* column : {"ctid", "xmin", "tableoid"})
+    EXPECT_EQ(client.Query(fmt::format("SELECT {} FROM big LIMIT 1", column)).sqlstate, "0A000");
+}
+
+TEST_F(Fault, AServerThatCannotBeReachedIsReportedAsSuch) {
   Client client(cluster_->Url());
   client.Must(
       "CREATE SERVER wrong FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '1', "
