@@ -311,7 +311,8 @@ void RegisterUserType(const TypeInfo& info) {
   if (slot != nullptr && slot->name == info.name && slot->schema == info.schema) {
     slot->info = info;
   } else {
-    if (slot != nullptr) (void)slot.release();
+    static std::vector<std::unique_ptr<UserTypeSlot>> replaced;
+    if (slot != nullptr) replaced.push_back(std::move(slot));
     slot = std::make_unique<UserTypeSlot>();
     slot->name = info.name;
     slot->schema = info.schema;
