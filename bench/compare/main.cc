@@ -149,9 +149,8 @@ std::vector<std::string> AttachStatements() {
   return statements;
 }
 
-// postgres_fdw's own coordinator: a database on the first shard's server would share its cache with
-// that shard only, so it is a database on each run's first shard all the same: the loopback costs
-// are equal.
+// postgres_fdw's coordinator is a database of the first shard's server; it reaches all four by
+// loopback.
 void SetUpFdw(const Cluster& cluster, const std::string& database, int fetch_size) {
   Client(cluster.ShardUrl(1)).Must("CREATE DATABASE " + database);
   Client fdw(cluster.ShardUrl(1, database));
@@ -259,7 +258,7 @@ Measurement RunPoint(const Cluster& cluster, const Settings& settings) {
           .limit = 1.8};
 }
 
-// Reported as ms + 1 so that the ratio's limit means "at most 5 ms later".
+// The limit is raw drain's time and 5 ms, written as a ratio.
 Measurement RunFirstRow(const Cluster& cluster, const Settings& settings) {
   std::vector<double> raw, sluice;
   for (int round = 0; round < settings.rounds; round++) {
