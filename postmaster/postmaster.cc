@@ -1,6 +1,7 @@
 #include "postmaster/postmaster.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -118,7 +119,18 @@ void Postmaster::BlockSignals() {
   signal_fd_.Reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
+// Spill files that participants of a join share have names; those that were open when processes
+// were killed are still there. REQUIRES: no child lives. A configured temp_directory may be shared
+// with other servers, so only our own is cleaned.
+void RemoveLeftSpillFiles(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/tmp", ignored))
+    if (entry.path().filename().string().starts_with("spill_join_"))
+      std::filesystem::remove(entry.path(), ignored);
+}
+
 Status Postmaster::StartSharedMemory() {
+  RemoveLeftSpillFiles(directory_);
   SharedMemoryConfig config;
   config.chunk_size_bytes = static_cast<uint32_t>(settings_.Integer("chunk_size"));
   config.chunk_pool_bytes = static_cast<uint64_t>(settings_.Integer("chunk_pool_size")) * 1024;
