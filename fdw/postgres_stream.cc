@@ -21,7 +21,7 @@ bool StartsWithWord(std::string_view sql, std::string_view word) {
 }
 
 SliceKind SliceKindOf(StreamKind kind) {
-  return kind == StreamKind::kCopyOut ? SliceKind::kCopyData : SliceKind::kDataRows;
+  return kind == StreamKind::kQuery ? SliceKind::kDataRows : SliceKind::kCopyData;
 }
 
 }  // namespace
@@ -38,6 +38,7 @@ char PostgresStream::row_type() const {
     case StreamKind::kQuery:
       return 'D';
     case StreamKind::kCopyOut:
+    case StreamKind::kReplication:
       return 'd';
     default:
       return 0;
@@ -126,7 +127,8 @@ void PostgresStream::SendRequest() {
 }
 
 bool PostgresStream::HasOwnTransaction() const {
-  if (stream()->pin != 0 || row_type() == 0) return false;
+  if (stream()->pin != 0 || row_type() == 0 || stream()->kind == StreamKind::kReplication)
+    return false;
   return snapshot_ != nullptr || group()->shared()->snapshot_first;
 }
 
@@ -278,6 +280,10 @@ bool PostgresStream::OnMessage(char type, std::string_view body) {
         connection_->Send();
       }
       return kind != StreamKind::kQuery;
+    case 'W':  // CopyBothResponse
+      if (kind != StreamKind::kReplication) return false;
+      replication_.emplace(worker_, connection_, stream());
+      return true;
     case 'H':
       return kind == StreamKind::kCopyOut || kind == StreamKind::kSimple;
     default:
@@ -307,6 +313,7 @@ bool PostgresStream::SendAgain(const Step& step) {
 void PostgresStream::OnMainDone(const Step& step, std::string* rest) {
   connection_ = nullptr;
   copying_ = false;
+  replication_.reset();
   if (writer_) writer_->Finish(rest);
   std::optional<Error> error = own_error_;
   if (!error && step.error) error = FromShard(*step.error);
@@ -326,6 +333,7 @@ void PostgresStream::TryEnd() {
 
 void PostgresStream::OnDetached(std::string* rest) {
   connection_ = nullptr;
+  replication_.reset();
   if (writer_) writer_->Abandon(rest);
   LeaveSnapshot(own_error_ ? &*own_error_ : nullptr);
   if (own_error_) return End(StreamState::kFailed, &*own_error_);
@@ -336,6 +344,7 @@ void PostgresStream::OnConnectionLost(const Error& error) {
   bool unused = connection_->died_unused();
   connection_ = nullptr;
   copying_ = false;
+  replication_.reset();
   if (writer_) writer_->Abandon();
   // An idle connection may have been dead for long: that is no reason to fail. But a statement that
   // may have run must not run twice.

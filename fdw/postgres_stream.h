@@ -7,6 +7,7 @@
 #include "fdw/chunk_writer.h"
 #include "fdw/connection.h"
 #include "fdw/group.h"
+#include "fdw/replication_status.h"
 #include "fdw/stream_task.h"
 
 namespace sluice {
@@ -81,6 +82,8 @@ class PostgresStream final : public StreamTask {
   std::string statement_key_, statement_name_;
   std::string description_;         // kDescribe
   std::optional<Error> own_error_;  // found here, not by the shard
+
+  std::optional<ReplicationStatus> replication_;  // kReplication, once the shard sends
 
   // kCopyIn
   std::optional<ChunkConsumer> input_;

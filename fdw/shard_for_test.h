@@ -40,7 +40,7 @@ class TestShard {
     std::ofstream conf(directory_ + "/data/postgresql.conf", std::ios::app);
     conf << "fsync = off\nlisten_addresses = '127.0.0.1'\nmax_connections = 60\n"
          << "unix_socket_directories = '" << directory_ << "'\nport = " << port_ << "\n"
-         << "max_prepared_transactions = 10\nautovacuum = off\n";
+         << "max_prepared_transactions = 10\nwal_level = logical\nautovacuum = off\n";
     conf.close();
     Start();
   }

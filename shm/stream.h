@@ -48,6 +48,9 @@ enum class StreamKind : uint8_t {
               // or 'n')
   kLines,  // a plain socket (`host`/`port` or `path` in the spec's pairs) that sends lines until it
            // closes
+  // START_REPLICATION … LOGICAL on a connection with replication=database: CopyData come back
+  // (XLogData and keepalives, whole), without end; `confirmed_lsn` is what the shard is told.
+  kReplication,
   kReplay,  // tests and benchmarks: slices from a prepared buffer, see fdw/replay.h
 };
 
@@ -97,6 +100,11 @@ struct Stream {
   // on both: either the io worker sees the chunk or the consumer sees the flag).
   std::atomic<uint32_t> chunks_in_use;
   std::atomic<uint32_t> held_back;
+
+  // S4: kReplication: the position up to which the consumer has everything durably; stored
+  // (relaxed) by the consumer, loaded by the io worker, which tells it to the shard about once a
+  // second, also while the stream is held back.
+  std::atomic<uint64_t> confirmed_lsn;
 
   // S3: statistics, relaxed; written by the io worker, read any time.
   std::atomic<uint64_t> rows, bytes, chunks, slices;

@@ -13,9 +13,9 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<std::string>& Folders() {
-  static const std::vector<std::string> folders = {"common", "types",     "shm",       "catalog",
-                                                   "wire",   "parser",    "optimizer", "executor",
-                                                   "fdw",    "postmaster"};
+  static const std::vector<std::string> folders = {"common", "types",  "shm",       "catalog",
+                                                   "wire",   "parser", "optimizer", "executor",
+                                                   "stream", "fdw",    "postmaster"};
   return folders;
 }
 

@@ -1,0 +1,30 @@
+// What a logical replication stream says while it receives: a standby status update about once a
+// second, from the position in Stream::confirmed_lsn. Unasked, and also while the stream is held
+// back: a shard that hears nothing for wal_sender_timeout ends the stream, and its keepalives wait
+// unread behind the rows.
+#pragma once
+
+#include <cstdint>
+
+#include "fdw/timer.h"
+#include "fdw/worker.h"
+#include "shm/stream.h"
+
+namespace sluice {
+
+class ReplicationStatus {
+ public:
+  // The shard has answered START_REPLICATION. Lives no longer than the stream has `connection`.
+  ReplicationStatus(Worker* worker, Connection* connection, Stream* stream);
+
+ private:
+  void Send();
+
+  Worker* const worker_;
+  Connection* const connection_;
+  Stream* const stream_;
+  Timer timer_;
+  uint32_t sent_ = 0;
+};
+
+}  // namespace sluice
