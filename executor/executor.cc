@@ -33,8 +33,11 @@ struct Executor::Impl {
 
   ReadyQueue* PassThroughQueue() const {
     void* shared = state.shared_states[statement.root->id];
-    if (statement.root->kind == PlanKind::kAppend)
+    if (statement.root->kind == PlanKind::kAppend) {
+      // Nobody claims children here: all of them have to come into the one queue.
+      SLUICE_ASSERT(!static_cast<const AppendPlan*>(statement.root)->claim_whole);
       return static_cast<AppendShared*>(shared)->copies[0].queue;
+    }
     SLUICE_ASSERT(statement.root->kind == PlanKind::kForeignScan);
     return static_cast<ScanShared*>(shared)->copies[0].queue;
   }

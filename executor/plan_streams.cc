@@ -176,7 +176,9 @@ class StreamsBuilder {
     for (size_t i = 0; i < scans_.size(); i++) {
       const ForeignScanPlan& plan = *scans_[i].plan;
       Stream& stream = group_->streams[i];
-      stream.kind = plan.lines ? StreamKind::kLines : StreamKind::kQuery;
+      stream.kind = plan.lines  ? StreamKind::kLines
+                    : plan.copy ? StreamKind::kCopyOut
+                                : StreamKind::kQuery;
       stream.index = static_cast<uint16_t>(i);
       stream.group = group_;
       stream.connection = state_.context->connect(plan.server);

@@ -6,10 +6,9 @@ namespace sluice {
 namespace {
 
 // The row count in a command tag such as "SELECT 5"; nullopt where there is none.
-std::optional<uint64_t> RowsOf(std::string_view tag) {
-  constexpr std::string_view kSelect = "SELECT ";
-  if (!tag.starts_with(kSelect)) return std::nullopt;
-  tag.remove_prefix(kSelect.size());
+std::optional<uint64_t> RowsOf(std::string_view tag, std::string_view command) {
+  if (!tag.starts_with(command)) return std::nullopt;
+  tag.remove_prefix(command.size());
   uint64_t rows = 0;
   auto [end, error] = std::from_chars(tag.data(), tag.data() + tag.size(), rows);
   if (error != std::errc() || end != tag.data() + tag.size()) return std::nullopt;
@@ -18,9 +17,12 @@ std::optional<uint64_t> RowsOf(std::string_view tag) {
 
 // The shard counted its rows, the io worker those that arrived.
 void CheckRowCount(const Stream& stream) {
-  if (stream.kind != StreamKind::kQuery) return;
-  std::optional<uint64_t> sent = RowsOf(stream.command_tag);
+  bool copy = stream.kind == StreamKind::kCopyOut;
+  if (stream.kind != StreamKind::kQuery && !copy) return;
+  std::optional<uint64_t> sent = RowsOf(stream.command_tag, copy ? "COPY " : "SELECT ");
   uint64_t received = stream.rows.load(std::memory_order_relaxed);
+  // A message a row; the binary format's trailer is one more (its header comes with the first).
+  if (copy && !stream.result_formats.empty() && stream.result_formats[0] == 1) received--;
   if (!sent || *sent == received) return;
   Error error =
       MakeError(sqlstate::kInternalError, "server \"{}\" sent {} rows, but {} rows were received",

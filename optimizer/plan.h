@@ -99,6 +99,7 @@ struct ForeignScanPlan : Plan {
   std::span<const Oid> line_types;
   uint32_t row_limit = 0;
   bool ordered = false;  // the shard sorts: an ordered merge reads this stream
+  bool copy = false;     // `sql` is a COPY … TO STDOUT: its rows come as CopyData
 };
 
 // Readiness-based Append. Children that are not partial come in through a Scatter each: foreign
@@ -254,6 +255,7 @@ struct PlannedStatement {
   // The root is an Append of foreign scans (or one foreign scan) whose DataRow messages can go to
   // the client as they are: the scans were asked for exactly the client's columns and formats.
   bool pass_through = false;
+  bool copy_out = false;  // … and what comes are CopyData messages: PlanRequest::copy_options
   bool uses_params = false;
 };
 

@@ -267,10 +267,27 @@ void Planner::Finish(Local root, const Query& query) {
     for (size_t i = 0; i < binary.size(); i++) binary[i] = ClientFormat(i) == 1;
     scan->binary = binary;
   };
-  if (root.plan->kind == PlanKind::kForeignScan)
-    ask(root.plan);
-  else
-    for (const sluice::Plan* child : root.plan->children) ask(child);
+  std::vector<const sluice::Plan*> scans{root.plan};
+  if (root.plan->kind == PlanKind::kAppend)
+    scans.assign(root.plan->children.begin(), root.plan->children.end());
+  for (const sluice::Plan* scan : scans) ask(scan);
+  CopyOut(scans);
+}
+
+// COPY takes no parameters, and the binary format of no columns would leave nothing to strip.
+void Planner::CopyOut(std::span<const sluice::Plan* const> scans) {
+  auto can_copy = [](const sluice::Plan* plan) {
+    const auto& scan = static_cast<const ForeignScanPlan&>(*plan);
+    return scan.params.empty() && scan.row_limit == 0 && !scan.output.empty();
+  };
+  if (request_.copy_options.empty() || !std::all_of(scans.begin(), scans.end(), can_copy)) return;
+  statement_->copy_out = true;
+  for (const sluice::Plan* plan : scans) {
+    auto* scan = static_cast<ForeignScanPlan*>(const_cast<sluice::Plan*>(plan));
+    scan->copy = true;
+    scan->sql = arena_.CopyString(
+        fmt::format("COPY ({}) TO STDOUT ({})", scan->sql, request_.copy_options));
+  }
 }
 
 const PlannedStatement* Planner::Plan(const Query& query) {

@@ -38,6 +38,9 @@ struct PlanRequest {
   // pass-through.
   std::span<const int16_t> result_formats;
   bool allow_pass_through = true;
+  // The client's COPY … TO STDOUT: the options that make a shard send the very bytes of its rows.
+  // Empty: not a COPY, or one that no shard could answer.
+  std::string_view copy_options;
 };
 
 const PlannedStatement* PlanQuery(const Query& query, const PlanRequest& request);

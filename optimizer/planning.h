@@ -106,6 +106,7 @@ class Planner {
   // planner.cc
   bool TryRouter(const Query& query);
   void Finish(Local root, const Query& query);
+  void CopyOut(std::span<const sluice::Plan* const> scans);
   void Number(sluice::Plan* plan);
   void Estimate(sluice::Plan* plan);
   bool TypesPassThrough(std::span<const OutputColumn> output) const;

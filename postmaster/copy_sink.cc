@@ -119,9 +119,59 @@ void CopySink::Messages(std::string_view messages) {
   }
 }
 
+// The shards' rows are the client's, byte for byte. Only of the binary format's headers and
+// trailers the client gets one, from Begin and End.
+void CopySink::CopyData(uint16_t stream, std::string_view messages) {
+  if (options_.format != CopyFormat::kBinary) return client_->SendMessages(messages);
+  if (begun_.size() <= stream) begun_.resize(stream + size_t{1});
+  if (!begun_[stream]) {
+    begun_[stream] = true;
+    size_t bytes = 1 + LoadBig<uint32_t>(messages.data() + 1);
+    SendFirstTuple(messages.substr(5, bytes - 5));
+    messages.remove_prefix(bytes);
+  }
+  if (!messages.empty()) SendTuples(messages);
+}
+
+// A stream's first message begins with the header, and may be nothing else.
+void CopySink::SendFirstTuple(std::string_view body) {
+  BodyReader reader(body);
+  constexpr size_t kSignatureBytes = 11;
+  std::string_view signature = reader.Bytes(kSignatureBytes);
+  auto flags = reader.Int<uint32_t>();
+  auto extension_bytes = reader.Int<uint32_t>();
+  if (signature != CopyBinaryHeader().substr(0, kSignatureBytes) || flags != 0)
+    Throw(sqlstate::kProtocolViolation, "a server's COPY data has an unknown header");
+  reader.Bytes(extension_bytes);
+  body = reader.rest();
+  if (body.empty() || body == kCopyBinaryTrailer) {
+    rowless_messages_++;
+    return;
+  }
+  AppendMessage([&](std::string* out) { out->append(body); });
+}
+
+void CopySink::SendTuples(std::string_view messages) {
+  // A slice is cut anywhere between two messages; only a stream's last can end with the trailer.
+  // Where the last bytes look like it, they may still be a row's: then the walk tells.
+  constexpr std::string_view kTrailerMessage("d\0\0\0\6\xff\xff", 7);
+  if (messages.ends_with(kTrailerMessage)) {
+    size_t last = 0, at = 0;
+    while (at < messages.size()) {
+      last = at;
+      at += 1 + LoadBig<uint32_t>(messages.data() + at + 1);
+    }
+    if (messages.size() - last == kTrailerMessage.size()) {
+      messages.remove_suffix(kTrailerMessage.size());
+      rowless_messages_++;
+    }
+  }
+  if (!messages.empty()) client_->SendMessages(messages);
+}
+
 void CopySink::End() {
   if (options_.format == CopyFormat::kBinary)
-    AppendMessage([](std::string* out) { out->append(2, '\xff'); });
+    AppendMessage([](std::string* out) { out->append(kCopyBinaryTrailer); });
   MessageWriter message(client_->out());
   message.Begin('c');
   message.End();

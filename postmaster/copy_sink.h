@@ -15,7 +15,11 @@ class CopySink : public RowSink {
   void Rows(const Batch& batch, size_t from, size_t to) override;
   // DataRows whose columns are all in text format, or all in binary format for a binary COPY.
   void Messages(std::string_view messages) override;
+  void CopyData(uint16_t stream, std::string_view messages) override;
+  void BeforeWait() override { client_->Flush(); }
   void End();
+  // How many of the CopyData messages held no row.
+  uint64_t rowless_messages() const { return rowless_messages_; }
 
  private:
   template <typename AppendFields>
@@ -23,12 +27,16 @@ class CopySink : public RowSink {
   void AppendRow(const Batch& batch, size_t row, std::string* out);
   void AppendField(size_t column, std::string_view text, std::string* out);
   void TranscodeText(std::string_view body, std::string* out);
+  void SendTuples(std::string_view messages);
+  void SendFirstTuple(std::string_view body);
 
   ClientSocket* client_;
   size_t columns_;
   CopyOptions options_;
   const SessionSettings& settings_;
-  std::string value_;  // one field's text
+  std::string value_;        // one field's text
+  std::vector<bool> begun_;  // binary CopyData: by stream, whether its header is behind us
+  uint64_t rowless_messages_ = 0;
 };
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 #include "postmaster/row_sink.h"
 
 #include "catalog/builtin.h"
+#include "common/assert.h"
 #include "postmaster/client_text.h"
 #include "types/codec.h"
 #include "wire/message.h"
@@ -20,6 +21,10 @@ void CheckFormats(std::span<const ResultColumn> columns, std::span<const int16_t
     if (type != nullptr && type->kind == 'e') continue;
     Refuse("binary results of type {} are not supported", FormatType(columns[i].type));
   }
+}
+
+void RowSink::CopyData(uint16_t, std::string_view) {
+  SLUICE_ASSERT(false);  // nobody but CopySink asks for them
 }
 
 DataRowSink::DataRowSink(ClientSocket* client, std::span<const ResultColumn> columns,

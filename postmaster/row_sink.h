@@ -20,6 +20,8 @@ class RowSink {
   virtual void Rows(const Batch& batch, size_t from, size_t to) = 0;
   // The same as DataRow messages, in the formats that the plan was made for (pass-through).
   virtual void Messages(std::string_view messages) = 0;
+  // CopyData messages of one of the statement's streams (PlannedStatement::copy_out).
+  virtual void CopyData(uint16_t stream, std::string_view messages);
   // The next rows are not here yet: what was given before should not wait for them.
   virtual void BeforeWait() {}
 };

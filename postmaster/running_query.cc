@@ -66,6 +66,7 @@ RunningQuery::RunningQuery(const QuerySession& session, const Query& query,
   request.result_formats = options.formats;
   request.allow_pass_through =
       options.allow_pass_through && session.settings->Boolean("enable_pass_through");
+  request.copy_options = options.copy_options;
   plan_ = PlanQuery(query, request);
 }
 
@@ -174,7 +175,10 @@ uint64_t RunningQuery::RunSlices(RowSink* sink, uint64_t rows_max) {
       for (uint64_t i = 0; i < rows; i++) end += 1 + LoadBig<uint32_t>(rest.data() + end + 1);
       rest = rest.substr(0, end);
     }
-    sink->Messages(rest);
+    if (plan_->copy_out)
+      sink->CopyData(slice_->stream, rest);
+    else
+      sink->Messages(rest);
     sent += rows;
     slice_->rows -= static_cast<uint32_t>(rows);
     slice_next_bytes_ += rest.size();

@@ -32,6 +32,7 @@ struct QueryOptions {
   std::span<const int16_t> formats;
   bool allow_pass_through = true;
   bool instrument = false;
+  std::string_view copy_options;  // PlanRequest's
   std::string_view text;
 };
 

@@ -133,6 +133,23 @@ CopyOptions ReadOptions(const PgQuery__CopyStmt& command,
   return options;
 }
 
+// What makes a shard send the rows as the client wants them; the header line is written here, once.
+// Empty where the shard's column names would be needed, which may be others.
+std::string RemoteOptions(const CopyOptions& options) {
+  if (options.format == CopyFormat::kBinary) return "FORMAT binary";
+  std::string text =
+      fmt::format("DELIMITER {}, NULL {}", QuoteLiteral(std::string(1, options.delimiter)),
+                  QuoteLiteral(options.null_text));
+  if (options.format == CopyFormat::kText) return text;
+  text +=
+      fmt::format(", FORMAT csv, QUOTE {}, ESCAPE {}", QuoteLiteral(std::string(1, options.quote)),
+                  QuoteLiteral(std::string(1, options.escape)));
+  const std::vector<bool>& force = options.force_quote;
+  if (std::find(force.begin(), force.end(), true) == force.end()) return text;
+  bool all = std::find(force.begin(), force.end(), false) == force.end();
+  return all ? text + ", FORCE_QUOTE *" : "";
+}
+
 // COPY of a table is COPY of a SELECT of its columns, children included.
 std::string SelectFor(const PgQuery__CopyStmt& command) {
   std::string columns;
@@ -166,6 +183,7 @@ std::string Session::RunCopy(const Statement& statement) {
 
   Portal portal;
   portal.statement = query;
+  portal.copy_options = RemoteOptions(copy);
   if (copy.format == CopyFormat::kBinary) portal.formats = {1};
   StartPortal(&portal);
   CopySink sink(&client_, query->columns.size(), copy, session_settings_);
@@ -175,7 +193,7 @@ std::string Session::RunCopy(const Statement& statement) {
   uint64_t rows = portal.running->Run(&sink, 0);
   portal.running->Finish();
   sink.End();
-  return fmt::format("COPY {}", rows);
+  return fmt::format("COPY {}", rows - sink.rowless_messages());
 }
 
 }  // namespace sluice

@@ -156,9 +156,12 @@ void Session::StartPortal(Portal* portal) {
   options.formats = portal->formats;
   options.allow_pass_through = !portal->cursor;  // each FETCH has formats of its own
   options.instrument = portal->instrument;
+  options.copy_options = portal->copy_options;
   options.text = statement->text();
   portal->running = MakeRunning(statement, portal->arena.get(), options);
-  CheckFormats(portal->running->plan().columns, portal->formats);
+  // What passes through needs no codec here.
+  const PlannedStatement& plan = portal->running->plan();
+  if (!plan.pass_through) CheckFormats(plan.columns, portal->formats);
 }
 
 uint64_t Session::SendQueryRows(Portal* portal, std::span<const int16_t> formats,

@@ -57,9 +57,10 @@ struct Portal {
   std::unique_ptr<Arena> arena = std::make_unique<Arena>();  // the parameters' values
   std::vector<PlanRequest::Param> params;
   std::vector<int16_t> formats;
-  int level = 1;            // of the transaction it was made in
-  bool cursor = false;      // made by DECLARE
-  bool instrument = false;  // EXPLAIN ANALYZE
+  int level = 1;             // of the transaction it was made in
+  bool cursor = false;       // made by DECLARE
+  bool instrument = false;   // EXPLAIN ANALYZE
+  std::string copy_options;  // COPY … TO STDOUT: PlanRequest's
 
   // A query's execution, or the rows of a command.
   std::unique_ptr<RunningQuery> running;

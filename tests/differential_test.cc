@@ -79,6 +79,9 @@ const std::vector<Mode>& Modes() {
        .settings = {"SET enable_pushdown_filter = off", "SET enable_pushdown_join = off",
                     "SET enable_pushdown_aggregate = off", "SET enable_pushdown_distinct = off",
                     "SET enable_pushdown_sort = off", "SET enable_pushdown_limit = off"}},
+      {.name = "block_ranges",
+       .settings = {"SET connections_per_scan = 3", "SET enable_pushdown_aggregate = off",
+                    "SET enable_pushdown_sort = off", "SET enable_pushdown_limit = off"}},
   };
   return modes;
 }

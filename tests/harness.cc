@@ -51,6 +51,56 @@ Answer ToAnswer(PGresult* raw) {
   return answer;
 }
 
+// The tuples of a binary COPY, with its header and its trailer as rows of their own: servers cut
+// the messages differently.
+std::vector<std::vector<std::optional<std::string>>> BinaryCopyRows(const std::string& bytes) {
+  constexpr size_t kHeaderBytes = 19;
+  std::vector<std::vector<std::optional<std::string>>> rows{{bytes.substr(0, kHeaderBytes)}};
+  size_t at = kHeaderBytes;
+  auto integer = [&](size_t size) {
+    int64_t value = 0;
+    for (size_t i = 0; i < size; i++) value = value << 8 | static_cast<uint8_t>(bytes.at(at++));
+    return size == 2 ? static_cast<int16_t>(value) : static_cast<int32_t>(value);
+  };
+  while (at < bytes.size()) {
+    int64_t fields = integer(2);
+    auto& row = rows.emplace_back();
+    if (fields < 0) row.push_back("trailer");
+    for (int64_t i = 0; i < fields; i++) {
+      int64_t size = integer(4);
+      if (size < 0) {
+        row.push_back(std::nullopt);
+        continue;
+      }
+      row.push_back(bytes.substr(at, static_cast<size_t>(size)));
+      at += static_cast<size_t>(size);
+    }
+  }
+  return rows;
+}
+
+// A COPY … TO STDOUT whose CopyOutResponse has come: each message is a row.
+Answer ToCopyAnswer(PGconn* connection) {
+  Answer copied;
+  std::string all;
+  char* buffer = nullptr;
+  for (int size; (size = PQgetCopyData(connection, &buffer, 0)) > 0; PQfreemem(buffer)) {
+    copied.rows.push_back({std::string(buffer, static_cast<size_t>(size))});
+    all += *copied.rows.back()[0];
+  }
+  Answer answer = ToAnswer(PQgetResult(connection));
+  while (PGresult* more = PQgetResult(connection)) PQclear(more);
+  if (!answer.sqlstate.empty()) return answer;
+  answer.rows = all.starts_with("PGCOPY") ? BinaryCopyRows(all) : std::move(copied.rows);
+  return answer;
+}
+
+Answer AnswerTo(PGconn* connection, PGresult* result) {
+  if (PQresultStatus(result) != PGRES_COPY_OUT) return ToAnswer(result);
+  PQclear(result);
+  return ToCopyAnswer(connection);
+}
+
 std::string Printable(const std::string& bytes) {
   std::string text;
   for (unsigned char c : bytes)
@@ -103,15 +153,15 @@ Client::Client(const std::string& conninfo) : connection_(PQconnectdb(conninfo.c
 }
 
 Answer Client::Query(const std::string& sql) {
-  return ToAnswer(PQexec(raw(), sql.c_str()));
+  return AnswerTo(raw(), PQexec(raw(), sql.c_str()));
 }
 
 Answer Client::QueryParams(const std::string& sql,
                            const std::vector<std::optional<std::string>>& params, bool binary) {
   std::vector<const char*> values;
   for (const auto& param : params) values.push_back(param ? param->c_str() : nullptr);
-  return ToAnswer(PQexecParams(raw(), sql.c_str(), static_cast<int>(values.size()), nullptr,
-                               values.data(), nullptr, nullptr, binary ? 1 : 0));
+  return AnswerTo(raw(), PQexecParams(raw(), sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                      values.data(), nullptr, nullptr, binary ? 1 : 0));
 }
 
 Answer Client::Must(const std::string& sql) {

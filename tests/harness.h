@@ -30,7 +30,8 @@ class Client {
   explicit Client(const std::string& conninfo);
   bool connected() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
   PGconn* raw() { return connection_.get(); }
-  // Simple protocol (text results).
+  // Simple protocol (text results). Of COPY … TO STDOUT each message is a row of one column, in the
+  // binary format each tuple, between its header and its trailer.
   Answer Query(const std::string& sql);
   // Extended protocol, results in `binary` or text.
   Answer QueryParams(const std::string& sql, const std::vector<std::optional<std::string>>& params,

@@ -26,5 +26,6 @@ void AppendCopyCsv(std::string_view value, bool force_quote, const CopyOptions& 
 
 // "PGCOPY\n\377\r\n\0", no flags, no extension.
 std::string_view CopyBinaryHeader();
+inline constexpr std::string_view kCopyBinaryTrailer = "\xff\xff";  // a field count of -1
 
 }  // namespace sluice

@@ -1,0 +1,52 @@
+-- COPY … TO STDOUT. Rows of several shards come in any order; where all of them are on one, as sorted.
+COPY orders TO STDOUT;
+COPY orders (note, id) TO STDOUT;
+COPY orders TO STDOUT (FORMAT csv);
+COPY orders TO STDOUT (FORMAT csv, HEADER);
+COPY orders TO STDOUT (FORMAT text, HEADER);
+COPY orders TO STDOUT (FORMAT binary);
+COPY things TO STDOUT;
+COPY things TO STDOUT (FORMAT csv);
+COPY (SELECT id, b, i2, i4, i8, f4, f8, n, t, v, c, y, d, tm, ts, tz, iv, u, js, jb, ai, at, o FROM things) TO STDOUT (FORMAT binary);
+COPY (SELECT id, m FROM things) TO STDOUT (FORMAT binary);
+COPY things TO STDOUT (DELIMITER '|', NULL 'nil');
+COPY things TO STDOUT (FORMAT csv, DELIMITER ';', NULL 'NULL', QUOTE '''', ESCAPE '\');
+COPY things TO STDOUT (FORMAT csv, DELIMITER E'\t', FORCE_QUOTE *);
+COPY things TO STDOUT (FORMAT csv, FORCE_QUOTE (id, t));
+COPY (SELECT t FROM things WHERE t > 'M') TO STDOUT (FORMAT csv);
+COPY (SELECT note FROM orders) TO STDOUT (FORMAT binary);
+COPY (SELECT id AS key, note AS text FROM orders WHERE qty > 40) TO STDOUT (FORMAT csv, HEADER);
+COPY (SELECT id, '\.', E'a\nb\tc\\d' FROM batch) TO STDOUT;
+COPY (SELECT '\.'::text FROM batch) TO STDOUT (FORMAT csv);
+COPY batch TO STDOUT (FORMAT binary);
+COPY single TO STDOUT;
+COPY single TO STDOUT (FORMAT binary);
+COPY nothing TO STDOUT;
+COPY nothing TO STDOUT (FORMAT csv, HEADER);
+COPY nothing TO STDOUT (FORMAT binary);
+COPY nulls TO STDOUT;
+COPY nulls TO STDOUT (FORMAT binary);
+COPY regions TO STDOUT;
+COPY (SELECT * FROM regions ORDER BY code DESC) TO STDOUT (FORMAT csv);
+-- A row that ends like a binary COPY's trailer; rows larger than a small chunk.
+COPY (SELECT id, '\x64000000000006ffff'::bytea, '\x6400000006ffff'::bytea FROM batch) TO STDOUT (FORMAT binary);
+COPY (SELECT id, repeat('wide ', 2000) FROM single) TO STDOUT (FORMAT binary);
+COPY (SELECT id, repeat('wide ', 2000) FROM customers WHERE id < 9) TO STDOUT;
+COPY (SELECT id, repeat('wide ', 2000) FROM customers WHERE id < 9) TO STDOUT (FORMAT binary);
+-- Whatever is left to do here.
+COPY (SELECT region, count(*), sum(amount) FROM orders GROUP BY region) TO STDOUT;
+COPY (SELECT region, count(*), sum(amount) FROM orders GROUP BY region) TO STDOUT (FORMAT binary);
+COPY (SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 20) TO STDOUT (FORMAT csv, HEADER);
+COPY (SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id < 50) TO STDOUT;
+COPY (SELECT id FROM orders WHERE id = 17) TO STDOUT;
+COPY (VALUES (1, 'a'), (2, NULL)) TO STDOUT;
+COPY (SELECT 1, NULL) TO STDOUT (FORMAT binary);
+-- Errors.
+COPY nowhere TO STDOUT;
+COPY orders (nothing) TO STDOUT;
+COPY orders TO STDOUT (FORMAT xml);
+COPY orders TO STDOUT (DELIMITER 'ab');
+COPY orders TO STDOUT (FORMAT binary, DELIMITER ',');
+COPY orders TO STDOUT (QUOTE 'x');
+COPY (SELECT 1 / (id - 17) FROM orders) TO STDOUT;
+COPY (SELECT 1 / (id - 17) FROM orders) TO STDOUT (FORMAT binary);
