@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "executor/row_source.h"
 #include "optimizer/plan.h"
 #include "shm/stream.h"
 #include "types/column.h"
@@ -35,6 +36,8 @@ struct ExecutorContext {
   std::function<void(std::string_view name,
                      const std::function<void(std::span<const std::optional<std::string>>)>& row)>
       scan_virtual;
+  // Rows of a live view, all of a statement's at one epoch.
+  std::function<std::unique_ptr<RowSource>(const ViewScanPlan&)> scan_view;
 };
 
 // What EXPLAIN ANALYZE shows of a node, summed over participants.

@@ -19,6 +19,7 @@
 #include "executor/set_op.h"
 #include "executor/sort.h"
 #include "executor/values_scan.h"
+#include "executor/view_scan.h"
 #include "executor/virtual_scan.h"
 #include "shm/process_table.h"
 
@@ -87,6 +88,8 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
       return Make<FunctionScan, FunctionScanPlan>(plan, state);
     case PlanKind::kVirtualScan:
       return Make<VirtualScan, VirtualScanPlan>(plan, state);
+    case PlanKind::kViewScan:
+      return Make<ViewScan, ViewScanPlan>(plan, state);
     case PlanKind::kMaterialize:
       return Make<Materialize, MaterializePlan>(plan, state);
     case PlanKind::kGather:

@@ -28,14 +28,16 @@ const ColumnInfo* InfoOf(const Select& select, const Expr* expr) {
 
 double Planner::DistinctValues(const Select& select, const Expr* expr, double rows) const {
   const ColumnInfo* column = InfoOf(select, expr);
-  if (column == nullptr || column->distinct == 0) return 0;
+  // A view's plan must stay the same whatever the statistics are.
+  if (column == nullptr || column->distinct == 0 || request_.for_view) return 0;
   return column->distinct > 0 ? column->distinct : std::max(1.0, -column->distinct * rows);
 }
 
 double Planner::Selectivity(const Select& select, const Expr* qual) const {
   auto table_rows = [&](const Expr* expr) {
     return expr->kind == ExprKind::kColumn && expr->rel >= 0 &&
-                   select.rels[static_cast<size_t>(expr->rel)].table != nullptr
+                   select.rels[static_cast<size_t>(expr->rel)].table != nullptr &&
+                   !request_.for_view
                ? RowsOf(*select.rels[static_cast<size_t>(expr->rel)].table)
                : 1000.0;
   };
@@ -58,7 +60,8 @@ double Planner::Selectivity(const Select& select, const Expr* qual) const {
       return 1 - Selectivity(select, qual->args[0]);
     case ExprKind::kIsNull: {
       const ColumnInfo* column = InfoOf(select, qual->args[0]);
-      return column == nullptr ? 0.01 : std::max(0.0001, column->null_fraction);
+      return column == nullptr || request_.for_view ? 0.01
+                                                    : std::max(0.0001, column->null_fraction);
     }
     case ExprKind::kIsNotNull:
       return 0.99;
@@ -105,6 +108,7 @@ void Planner::FilterPiece(const Select& select, Piece& piece,
 
 Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals) {
   const QueryRel& table = select.rels[static_cast<size_t>(rel)];
+  if (request_.for_view) return PlanStored(select, rel, quals);
   Piece piece;
   piece.rels = uint64_t{1} << rel;
   piece.remote = true;
@@ -124,6 +128,31 @@ Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const 
   }
   // Single-level partitioning: then a row's key says which shard it is on.
   if (table.table->kind == RelationKind::kPartitioned) piece.key_rels = {rel};
+  FilterPiece(select, piece, quals);
+  return piece;
+}
+
+// A live view, or in a live view's own plan any table: its rows are in the view store.
+Piece Planner::PlanStored(const Select& select, int index, const std::vector<const Expr*>& quals) {
+  const QueryRel& rel = select.rels[static_cast<size_t>(index)];
+  Piece piece;
+  piece.rels = uint64_t{1} << index;
+  auto* node = NewNode<ViewScanPlan>(PlanKind::kViewScan);
+  node->relation = rel.table->oid;
+  node->relation_name = arena_.CopyString(rel.table->name);
+  std::vector<std::string_view> columns;
+  std::vector<const Expr*> provides;
+  for (size_t i = 0; i < rel.columns.size(); i++) {
+    const QueryColumn& column = rel.columns[i];
+    columns.push_back(arena_.CopyString(rel.table->columns[i].name));
+    provides.push_back(MakeColumn(index, static_cast<int>(i), column.type, column.typmod,
+                                  column.collation, &scratch_));
+  }
+  node->columns = arena_.CopyArray(columns);
+  node->rows = request_.for_view ? kRowsUnknown : RowsOf(*rel.table);
+  SetOutput(node, provides);
+  piece.rows = node->rows;
+  piece.local = {node, provides};
   FilterPiece(select, piece, quals);
   return piece;
 }

@@ -197,7 +197,8 @@ Local Planner::GatherMerge(Local input, const std::vector<SortKey>& keys) {
 bool Planner::CanBePartial(const sluice::Plan& plan) const {
   auto no_gather = [](auto& self, const sluice::Plan& p) -> bool {
     if (p.kind == PlanKind::kGather || p.kind == PlanKind::kGatherMerge ||
-        p.kind == PlanKind::kCompletion || p.kind == PlanKind::kVirtualScan)
+        p.kind == PlanKind::kCompletion || p.kind == PlanKind::kVirtualScan ||
+        p.kind == PlanKind::kViewScan)
       return false;
     for (const sluice::Plan* child : p.children)
       if (!self(self, *child)) return false;

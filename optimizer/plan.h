@@ -21,6 +21,7 @@ enum class PlanKind : uint8_t {
   kValuesScan,
   kFunctionScan,
   kVirtualScan,
+  kViewScan,
   kForeignScan,
   kAppend,
   kMergeAppend,
@@ -82,6 +83,14 @@ struct FunctionScanPlan : Plan {
 struct VirtualScanPlan : Plan {
   std::string_view name;
   std::span<const int> columns;  // of the virtual table
+};
+
+// The stored rows of a live view; in a view's own plan also of the copy of a table. Read through
+// ExecutorContext::scan_view, by the leader only.
+struct ViewScanPlan : Plan {
+  Oid relation;
+  std::string_view relation_name;             // for EXPLAIN
+  std::span<const std::string_view> columns;  // the relation's, by name: one an output column
 };
 
 // One statement on one server: one stream. Its rows arrive in the result format `binary[i]` a

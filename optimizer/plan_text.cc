@@ -88,6 +88,10 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       text->title =
           "Virtual Scan on " + std::string(static_cast<const VirtualScanPlan&>(plan).name);
       break;
+    case PlanKind::kViewScan:
+      text->title =
+          "View Scan on " + std::string(static_cast<const ViewScanPlan&>(plan).relation_name);
+      break;
     case PlanKind::kForeignScan:
       DescribeScan(static_cast<const ForeignScanPlan&>(plan), verbose, text);
       break;

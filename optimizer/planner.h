@@ -41,6 +41,8 @@ struct PlanRequest {
   // The client's COPY … TO STDOUT: the options that make a shard send the very bytes of its rows.
   // Empty: not a COPY, or one that no shard could answer.
   std::string_view copy_options;
+  // A live view's plan: see optimizer/view_plan.h, which asks for it.
+  bool for_view = false;
 };
 
 const PlannedStatement* PlanQuery(const Query& query, const PlanRequest& request);

@@ -132,6 +132,8 @@ class Planner {
   const Expr* DecorrelateScalar(Select& select, const Expr& sublink);
   const Expr* ReplaceSublinks(Select& select, const Expr* expr, bool may_join);
   const Expr* AddInitPlan(const Expr& sublink);
+  const Expr* JoinUncorrelated(Select& select, const Expr& sublink, bool may_join);
+  const Query* CountQuery(const Query& query);
 
   // setop.cc
   Local PlanSetOp(const Query& query);
@@ -165,6 +167,7 @@ class Planner {
 
   // base_rel.cc: one rel
   Piece PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals);
+  Piece PlanStored(const Select& select, int rel, const std::vector<const Expr*>& quals);
   Piece PlanOtherRel(const Select& select, int rel);
   void FilterPiece(const Select& select, Piece& piece, const std::vector<const Expr*>& quals);
   double Selectivity(const Select& select, const Expr* qual) const;

@@ -68,6 +68,84 @@ const Expr* Planner::AddInitPlan(const Expr& sublink) {
   return expr;
 }
 
+// Whether the query gives one row, whatever its tables hold.
+static bool GivesOneRow(const Query& query) {
+  return query.set_op == nullptr && query.group_by.empty() && query.having == nullptr &&
+         query.limit == nullptr && query.offset == nullptr &&
+         (query.from == nullptr ? query.where == nullptr : query.has_aggregates);
+}
+
+static bool IsLimitedToOneRow(const Query& query) {
+  return query.limit != nullptr && query.limit->kind == ExprKind::kConst && !query.limit->is_null &&
+         !query.with_ties && query.limit->value == std::string_view("\0\0\0\0\0\0\0\1", 8);
+}
+
+// In a live view an uncorrelated subquery's value changes with its rows: it is joined, not computed
+// once.
+const Expr* Planner::JoinUncorrelated(Select& select, const Expr& sublink, bool may_join) {
+  if (!may_join)
+    Refuse("a subquery in an expression over aggregates is not supported in a live view");
+  const Query* query = sublink.subquery;
+  if (sublink.sublink == SublinkKind::kArray)
+    Refuse("ARRAY(SELECT …) is not supported in a live view");
+  if (sublink.sublink == SublinkKind::kExists) query = CountQuery(*query);
+  bool one_row = GivesOneRow(*query);
+  if (!one_row && (!IsLimitedToOneRow(*query) || select.from == nullptr))
+    Refuse("a scalar subquery that may return more than one row is not supported in a live view");
+  int rel = static_cast<int>(select.rels.size());
+  QueryRel derived{};
+  derived.kind = RelKind::kSubquery;
+  derived.subquery = query;
+  const Expr& value = *query->targets[0].expr;
+  std::vector<QueryColumn> columns = {
+      {query->targets[0].name, value.type, value.typmod, value.collation}};
+  derived.columns = scratch_.CopyArray(columns);
+  select.rels.push_back(derived);
+  JoinNode* leaf = NewJoinNode();
+  leaf->rel = rel;
+  if (select.from == nullptr) {
+    select.from = leaf;
+  } else {
+    JoinNode* node = NewJoinNode();
+    node->type = one_row ? JoinType::kInner : JoinType::kLeft;
+    node->left = select.from;
+    node->right = leaf;
+    select.from = node;
+  }
+  return MakeColumn(rel, 0, value.type, value.typmod, value.collation, &scratch_);
+}
+
+// SELECT count(*) > 0 FROM (query): EXISTS as a value.
+const Query* Planner::CountQuery(const Query& query) {
+  constexpr Oid kCountStar = 2803, kInt8Greater = 413;
+  Query* counting = scratch_.New<Query>();
+  QueryRel rel{};
+  rel.kind = RelKind::kSubquery;
+  rel.subquery = &query;
+  std::vector<QueryColumn> columns;
+  for (const Target& target : query.targets)
+    if (!target.junk)
+      columns.push_back(
+          {target.name, target.expr->type, target.expr->typmod, target.expr->collation});
+  rel.columns = scratch_.CopyArray(columns);
+  std::vector<QueryRel> rels = {rel};
+  counting->rels = scratch_.CopyArray(rels);
+  JoinTree* from = scratch_.New<JoinTree>();
+  from->is_leaf = true;
+  from->rel = 0;
+  counting->from = from;
+  Expr* count = scratch_.New<Expr>();
+  count->kind = ExprKind::kAggregate;
+  count->type = kInt8Oid;
+  count->function = kCountStar;
+  count->star = true;
+  std::vector<Target> targets = {
+      {MakeOperator(kInt8Greater, count, MakeInt8(0, &scratch_), &scratch_), "exists", false}};
+  counting->targets = scratch_.CopyArray(targets);
+  counting->has_aggregates = true;
+  return counting;
+}
+
 // Replaces the sublinks in an expression. `may_join`: it is evaluated before aggregation, so that a
 // join may deliver the value.
 const Expr* Planner::ReplaceSublinks(Select& select, const Expr* expr, bool may_join) {
@@ -76,7 +154,8 @@ const Expr* Planner::ReplaceSublinks(Select& select, const Expr* expr, bool may_
     if (e.kind != ExprKind::kSubquery) return nullptr;
     bool once = e.sublink == SublinkKind::kScalar || e.sublink == SublinkKind::kExists ||
                 e.sublink == SublinkKind::kArray;
-    if (once && !IsCorrelated(*e.subquery)) return AddInitPlan(e);
+    if (once && !IsCorrelated(*e.subquery))
+      return request_.for_view ? JoinUncorrelated(select, e, may_join) : AddInitPlan(e);
     if (may_join && e.sublink == SublinkKind::kScalar)
       if (const Expr* joined = DecorrelateScalar(select, e)) return joined;
     Refuse("this kind of correlated subquery is not supported");
@@ -113,7 +192,7 @@ bool Planner::ConvertConjunct(Select& select, const Expr* conjunct) {
   switch (inner.sublink) {
     case SublinkKind::kExists:
       if (!IsSimpleExists(*inner.subquery)) return false;
-      if (!IsCorrelated(*inner.subquery)) return false;  // an init plan
+      if (!IsCorrelated(*inner.subquery) && !request_.for_view) return false;  // an init plan
       ConvertExists(select, *inner.subquery, negated);
       return true;
     case SublinkKind::kAny:

@@ -1,0 +1,79 @@
+#include "optimizer/view_plan.h"
+
+#include <algorithm>
+
+#include "catalog/catalog.h"
+#include "common/error.h"
+#include "optimizer/expr_util.h"
+#include "optimizer/plan_text.h"
+#include "optimizer/planner.h"
+
+namespace sluice {
+namespace {
+
+// A live view shows what its query would give now: an expression whose value changes by itself
+// would make that wrong without any row having changed.
+bool ChangesByItself(const ProcInfo& proc) {
+  return proc.volatility == 'v' || proc.name == "now" || proc.name == "transaction_timestamp" ||
+         proc.name == "statement_timestamp" || proc.name == "current_setting" ||
+         proc.name == "current_database" || proc.name == "current_schema" ||
+         proc.name == "pg_backend_pid";
+}
+
+void RefuseVolatile(const Query& query) {
+  AnyExprInQuery(query, [](const Expr& e, int) {
+    if (e.kind == ExprKind::kSqlValue)
+      Refuse(
+          "CURRENT_… values (CURRENT_DATE, CURRENT_USER and the like) are not supported in a "
+          "live view");
+    if (e.kind == ExprKind::kParam)
+      Refuse(
+          "materialized views may not be defined using bound "
+          "parameters");
+    if (e.kind != ExprKind::kCall) return false;
+    const ProcInfo* proc = FindProc(e.function);
+    if (proc != nullptr && ChangesByItself(*proc))
+      Refuse("function {}() is not supported in a live view: its value changes by itself",
+             proc->name);
+    return false;
+  });
+}
+
+void CollectInputs(const Plan& plan, std::vector<Oid>* inputs) {
+  if (plan.kind == PlanKind::kVirtualScan)
+    Refuse("a live view on the system view {} is not supported",
+           static_cast<const VirtualScanPlan&>(plan).name);
+  if (plan.kind == PlanKind::kViewScan) {
+    Oid relation = static_cast<const ViewScanPlan&>(plan).relation;
+    if (std::find(inputs->begin(), inputs->end(), relation) == inputs->end())
+      inputs->push_back(relation);
+  }
+  for (const Plan* child : plan.children) CollectInputs(*child, inputs);
+}
+
+}  // namespace
+
+std::shared_ptr<const ViewPlan> PlanView(const Query& query, const Catalog& catalog,
+                                         const SessionSettings& settings) {
+  RefuseVolatile(query);
+  auto view = std::make_shared<ViewPlan>();
+  view->settings = settings;
+  PlannerSettings local;
+  local.enable_pushdown_filter = local.enable_pushdown_join = local.enable_pushdown_aggregate =
+      local.enable_pushdown_distinct = local.enable_pushdown_sort = local.enable_pushdown_limit =
+          false;
+  local.max_parallel_workers_per_gather = 0;
+  PlanRequest request{};
+  request.catalog = &catalog;
+  request.session = &view->settings;
+  request.settings = &local;
+  request.arena = &view->arena;
+  request.allow_pass_through = false;
+  request.for_view = true;
+  view->statement = PlanQuery(query, request);
+  CollectInputs(*view->statement->root, &view->inputs);
+  view->fingerprint = PlanTreeText(*view->statement, true);
+  return view;
+}
+
+}  // namespace sluice

@@ -1,0 +1,118 @@
+// The view worker's side of the store: the graph of views, and epochs that change it.
+//
+//   source copies ──► view ──► view      Each arrow is an *edge* with a cursor: the key up to which
+//        └───────────► view ─────┘       the input's stored rows were delivered, or its end.
+//
+// In an epoch, changes of an input's rows at or below an edge's cursor pass along it; Backfill
+// moves the cursor on by delivering the next piece of the input's stored rows. So an edge has at
+// every moment delivered exactly the input's rows up to its cursor, whether the input still grows
+// or not, and a view is, at every moment, exactly its query over what was delivered. When all edges
+// are at the end, it is its query over its inputs.
+//
+// One thread. Nothing here sleeps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "optimizer/view_plan.h"
+#include "stream/change_batch.h"
+#include "stream/view_store.h"
+
+namespace sluice {
+
+struct SourceDefinition {
+  Oid oid;  // the table's
+  std::vector<StoredColumn> columns;
+  std::vector<int> key_columns;  // primary key; empty: keyless
+};
+
+struct EdgeInfo {
+  Oid view, input;
+  bool at_end;
+  uint64_t rows_delivered;
+};
+
+// An operator or the store found its state contradicted (a row retracted that was never there), or
+// met an error that is no row's. The epoch is aborted; the caller begins another, calls Fail(view)
+// and applies the same changes again.
+class ViewFailure : public QueryError {
+ public:
+  ViewFailure(Oid view_oid, Error e) : QueryError(std::move(e)), view(view_oid) {}
+  Oid view;  // or the source
+};
+
+class ViewGraph {
+ public:
+  // `store`: opened as writer; must outlive the graph. Every view of the store must be attached
+  // before the first epoch that touches its inputs; one that isn't, is left as it is and Attach
+  // later fails.
+  explicit ViewGraph(ViewStore* store);
+  ~ViewGraph();
+
+  // At start, inputs before their views: gives a stored view its plan again. An Error where the
+  // plan is not the one that its state was made by (it must be rebuilt: REFRESH).
+  Status Attach(Oid view, std::shared_ptr<const ViewPlan> plan);
+
+  class Epoch;
+  // Aborted unless committed. One at a time.
+  std::unique_ptr<Epoch> Begin();
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+class ViewGraph::Epoch {
+ public:
+  ~Epoch();  // not committed: nothing happened
+
+  uint64_t number() const;
+
+  // Changes. A source's rows are known by shard: any number the caller chooses for it for good.
+  void AddSource(const SourceDefinition& source);
+  void DropSource(Oid source);
+  // Old values come from the copy. An insert of a key that is there, a change of one that isn't:
+  // ViewFailure of the source.
+  void Apply(Oid source, uint32_t shard, const ChangeBatch& changes);
+  // Rows of a backfill piece; in key order they are appended. Columns in the source's order.
+  void Insert(Oid source, uint32_t shard, const Batch& rows);
+  void Truncate(Oid source, uint32_t shard);
+  // All shards' rows are in: kCreated (and views on it, where their edges are at the end).
+  void SetSourceComplete(Oid source, bool complete);
+
+  // Views. AddView refuses (0A000, by name) what cannot be maintained. A view over inputs that are
+  // all empty has its edges at the end at once: one read of the table feeds it.
+  void AddView(Oid view, std::shared_ptr<const ViewPlan> plan, std::string_view definition);
+  // REQUIRES: no view reads it.
+  void DropView(Oid view);
+  void Fail(Oid view, const Error& error);
+  // Delivers up to rows_max of the input's next rows; returns how many. Fewer than rows_max: the
+  // edge is at the end. Inputs' changes of this epoch are taken in first.
+  size_t Backfill(Oid view, Oid input, size_t rows_max);
+
+  std::optional<RelationInfo> Relation(Oid relation);
+  std::vector<RelationInfo> Relations();
+  std::vector<EdgeInfo> Edges(Oid view);
+
+  // The feeding half's own records: LSNs, jobs, backfill positions. Keys up to 500 bytes.
+  void Put(std::string_view key, std::string_view value);
+  void Delete(std::string_view key);
+  std::optional<std::string> Get(std::string_view key);
+  void ForEach(std::string_view prefix,
+               const std::function<void(std::string_view key, std::string_view value)>& fn);
+
+  // Runs what is outstanding through the graph and makes it durable (one fdatasync). Throws
+  // ViewFailure, or 53100 when the disk or the map is full (the map is larger in the next epoch):
+  // then nothing happened.
+  void Commit();
+
+ private:
+  friend class ViewGraph;
+  explicit Epoch(ViewGraph::Impl* graph);
+  ViewGraph::Impl* graph_;
+};
+
+}  // namespace sluice

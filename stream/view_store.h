@@ -1,0 +1,116 @@
+// The durable state of all live views: one LMDB environment in DIR/views, mapped into every process
+// that reads views. One process writes (the view worker); one write transaction is one *epoch*.
+//
+// Open it after fork only, once a process. A reader's snapshot is one epoch: everything it sees,
+// rows, progress and the feeding half's own records alike, was committed together.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/error.h"
+#include "executor/row_source.h"
+#include "types/column.h"
+
+typedef struct MDB_env MDB_env;
+typedef struct MDB_txn MDB_txn;
+
+namespace sluice {
+
+struct ViewStoreOptions {
+  bool writer = false;  // creates the directory and files where they are missing
+  // Address range to reserve at first; the file is as large as its data. The writer doubles it when
+  // half of it is used, readers follow.
+  size_t map_bytes = size_t{64} << 30;
+  uint32_t readers_max = 1024;
+};
+
+struct StoredColumn {
+  std::string name;
+  Oid type = kInvalidOid;
+  int32_t typmod = -1;
+  Oid collation = kInvalidOid;
+};
+
+enum class StoredRelationKind : uint8_t { kSource, kView };
+
+// Of a view, as DESIGN.md's section 10 has it; a source is kCreating or kCreated.
+//   kCreating: some edge has not delivered all of its input's rows yet.
+//   kCaughtUp: all have, but an input is not kCreated.
+//   kCreated:  complete: what a recomputation over its sources would give.
+//   kFailed:   stopped by an error (RelationInfo::failure); its rows no longer change.
+enum class RelationState : uint8_t { kCreating, kCaughtUp, kCreated, kFailed };
+
+// A stored relation: a bag of rows in key order.
+//   key_columns not empty: the rows' key in an order-preserving encoding (of a source: behind the
+//   shard's number). Empty: the row itself is the key and is stored with its multiplicity.
+struct RelationInfo {
+  Oid oid = kInvalidOid;  // the catalog's
+  StoredRelationKind kind = StoredRelationKind::kSource;
+  std::vector<StoredColumn> columns;
+  std::vector<int> key_columns;
+  std::vector<Oid> inputs;  // of a view: each once
+  RelationState state = RelationState::kCreating;
+  uint64_t rows = 0;             // keys, not multiplicities
+  std::optional<Error> failure;  // kFailed
+  std::string definition;        // of a view: the caller's (its SQL and settings), opaque here
+  std::string plan_fingerprint;  // of a view: operators' state fits this plan only
+};
+
+// One epoch to read. Cheap to make. Holding it keeps the store from reusing pages that later epochs
+// free, so hold it for a statement, not for a session.
+class ViewSnapshot {
+ public:
+  ~ViewSnapshot();
+  ViewSnapshot(const ViewSnapshot&) = delete;
+  ViewSnapshot& operator=(const ViewSnapshot&) = delete;
+
+  uint64_t epoch() const;
+  std::optional<RelationInfo> Relation(Oid relation) const;
+  std::vector<RelationInfo> Relations() const;
+  // Throws what a read of the relation must raise: its own or an upstream view's failure, or the
+  // error of an expression on a row that is still there. 55000 while it isn't kCreated.
+  void CheckReadable(Oid relation) const;
+  // `columns`: by name, in output order. Rows of multiplicity n come n times. The scan must not
+  // outlive the snapshot.
+  std::unique_ptr<RowSource> Scan(Oid relation, std::span<const std::string_view> columns) const;
+  // Only rows whose first key columns equal `key`, one-row columns (of a source: on `shard`).
+  std::unique_ptr<RowSource> Lookup(Oid relation, std::span<const std::string_view> columns,
+                                    std::span<const Column> key, uint32_t shard = 0) const;
+  // The feeding half's records (Epoch::Put).
+  std::optional<std::string> Get(std::string_view key) const;
+  void ForEach(std::string_view prefix,
+               const std::function<void(std::string_view key, std::string_view value)>& fn) const;
+
+ private:
+  friend class ViewStore;
+  struct Impl;
+  explicit ViewSnapshot(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+class ViewStore {
+ public:
+  // Errors: 58030, 53100; a reader gets 58P01 (undefined file) while no writer has made it yet.
+  static Result<std::unique_ptr<ViewStore>> Open(const std::string& directory,
+                                                 const ViewStoreOptions& options);
+  ~ViewStore();
+
+  // The newest epoch. Throws 53400 when the reader table is full even after dead readers were
+  // cleared out of it.
+  std::unique_ptr<ViewSnapshot> Snapshot();
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  explicit ViewStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice
