@@ -26,6 +26,7 @@ struct ExecutorContext {
   std::string_view query_text;
   int64_t admission_timeout_us = 0;  // for connections and chunks; 0 = no end
   int64_t silence_timeout_us = 0;    // of a stream that is not held back; 0 = no end
+  Lease* lease = nullptr;            // of the only stream: Stream::lease
   bool instrument = false;           // EXPLAIN ANALYZE: time every node
   // Bound parameters, one one-row column each.
   std::span<const Column> params;

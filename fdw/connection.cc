@@ -15,9 +15,6 @@ constexpr size_t kScratchBytes = 16 * 1024;
 // No honest message but a row or a COPY row comes near this.
 constexpr size_t kOtherMessageBytesMax = 64 << 20;
 
-bool IsAsynchronous(char type) {
-  return type == 'N' || type == 'S' || type == 'A';
-}
 // What may come in answer to our own requests, whether a stream still wants it or not.
 bool IsAnswer(char type) {
   return std::string_view("123CDdcGHIKnsTtW").find(type) != std::string_view::npos;
@@ -411,7 +408,9 @@ bool Connection::HandleReady(char transaction_status) {
 
 // Nothing runs here any more.
 void Connection::BecomeFree() {
-  if (state_ != State::kOpen || parsing_ || idle_ || stream_ != nullptr || !steps_.empty()) return;
+  if (state_ != State::kOpen || parsing_ || idle_ || lent_to_ != nullptr || stream_ != nullptr ||
+      !steps_.empty())
+    return;
   if (scratch_begin_ != scratch_end_) return Malformed("bytes after its answer");
   if (cancelling() || hold_ != nullptr) return;  // called again when that has ended
   cancel_timer_.Disarm();
@@ -428,6 +427,9 @@ void Connection::BecomeFree() {
   }
   if (pin_ != 0 && !unpin_wanted_) return;
   if (pin_ != 0 || in_transaction()) return SendReset();
+  if (close_when_free_) return Lost(Error{});
+  if (lend_to_ != nullptr && Lend(lend_to_)) return;
+  EndLease(&lend_to_);
   idle_ = true;
   idle_since_us_ = worker_->now_us;
   pool_->Return(this);

@@ -24,6 +24,7 @@
 namespace sluice {
 
 class Pool;
+struct Lease;
 class PostgresStream;
 struct SharedSnapshot;
 
@@ -75,6 +76,9 @@ class Connection final : public RemoteSocket::User {
   void Hold(SharedSnapshot* snapshot) { hold_ = snapshot; }
   void ReleaseHold();
 
+  // When it is free, lend it to the lease's backend (connection_lend.cc).
+  void LendAfter(Lease* lease) { lend_to_ = lease; }
+
   // --- the pool's side ---
   Pool* pool() const { return pool_; }
   uint32_t generation() const { return generation_; }
@@ -89,6 +93,8 @@ class Connection final : public RemoteSocket::User {
   // A look at an idle socket: false if the shard has closed it or says what it should not.
   bool CheckIdle();
   void Close();  // REQUIRES: idle
+  const Lease* lent_to() const { return lent_to_; }
+  void TakeBack();  // its borrower has given it back
   // Closed and no operation under way: may be destroyed.
   bool dead() const;
 
@@ -137,6 +143,11 @@ class Connection final : public RemoteSocket::User {
   bool HandleReady(char transaction_status);
   void BecomeFree();
   void SendReset();
+
+  // Lending (connection_lend.cc).
+  bool CanBeLent() const;
+  bool Lend(Lease* lease);
+  void EndLease(Lease** lease);
 
   // Ending (connection_end.cc). Abort waits for a receive under way, Lost does not.
   void CompleteDetach();
@@ -187,6 +198,10 @@ class Connection final : public RemoteSocket::User {
   size_t scratch_begin_ = 0, scratch_end_ = 0;
   uint64_t skip_bytes_ = 0;  // of a large message that nobody wants
   Assembly assembly_;
+
+  Lease* lend_to_ = nullptr;  // wants it when it is free
+  Lease* lent_to_ = nullptr;  // has it: nothing is sent or received here
+  bool close_when_free_ = false;
 
   uint64_t pin_ = 0;
   bool unpin_wanted_ = false;

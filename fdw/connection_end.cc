@@ -121,8 +121,7 @@ bool Connection::CheckIdle() {
   MessageHeader header;
   while (at < size) {
     if (ReadHeader(bytes + at, size - at, &header) != HeaderState::kValid) return false;
-    bool asynchronous = header.type == 'N' || header.type == 'S' || header.type == 'A';
-    if (!asynchronous || header.total_bytes > size - at) return false;
+    if (!IsAsynchronous(header.type) || header.total_bytes > size - at) return false;
     at += header.total_bytes;
   }
   return true;
@@ -169,6 +168,8 @@ void Connection::Lost(Error error) {
   SLUICE_ASSERT(!socket_.receiving());
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
+  EndLease(&lend_to_);
+  EndLease(&lent_to_);
   connect_timer_.Disarm();
   cancel_timer_.Disarm();
   worker_->ring->Cancel(&connect_poll_);

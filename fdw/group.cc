@@ -5,6 +5,7 @@
 #include "fdw/pool.h"
 #include "fdw/postgres_stream.h"
 #include "fdw/replay.h"
+#include "shm/lease.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -83,6 +84,11 @@ void Group::Close() {
   closing_ = true;
   admission_timer_.Disarm();
   for (auto& task : tasks_) task->Detach();
+  if (!admitted_) {
+    for (Stream& stream : shared_->streams) {
+      if (stream.lease != nullptr) stream.lease->state.store(LeaseState::kNone);  // L3
+    }
+  }
   worker_->groups->WantsReaping();
 }
 
@@ -170,7 +176,10 @@ GroupSet::Verdict GroupSet::Judge(const Group& group, Claims* claims, Error* err
     }
     bool claimed =
         std::find(claims->pools.begin(), claims->pools.end(), pool) != claims->pools.end();
-    if (claimed || !pool->HasRoom(connections)) wait = true;
+    if (claimed || !pool->HasRoom(connections)) {
+      wait = true;
+      pool->RecallLent();
+    }
   }
   if (!wait && !claims->chunks && TryReserveGroup(group.shared())) return Verdict::kAdmit;
   if (!wait) claims->chunks = true;

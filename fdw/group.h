@@ -85,6 +85,7 @@ class GroupSet {
   // A group may be done; a connection or chunks may have become free.
   void WantsReaping() { reap_ = true; }
   void WantsAdmission() { admit_ = true; }
+  bool somebody_waits() const { return !waiting_.empty(); }
   // Once a round of the loop: admits what can be admitted, in turn, and lets go of what is done.
   void Round();
 

@@ -11,6 +11,7 @@
 #include "fdw/pool.h"
 #include "fdw/stream_task.h"
 #include "fdw/worker.h"
+#include "shm/lease.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -120,6 +121,9 @@ class Loop {
           break;
         case RequestKind::kCancelPin:
           worker_.pools->CancelPin(request.pin);
+          break;
+        case RequestKind::kGiveBack:
+          static_cast<Connection*>(request.lease->connection)->TakeBack();
           break;
         case RequestKind::kForget:
           worker_.pools->Forget(request.pool_key_hash);

@@ -2,6 +2,8 @@
 
 #include "common/assert.h"
 #include "fdw/group.h"
+#include "shm/lease.h"
+#include "shm/shared_memory.h"
 
 namespace sluice {
 namespace {
@@ -121,8 +123,20 @@ void Pool::OnConnectFailed() {
   next_connect_us_ = worker_->now_us + wait_us;
 }
 
+bool Pool::MayLend() const {
+  return !worker_->groups->somebody_waits();
+}
+
+void Pool::RecallLent() {
+  for (auto& [connection, owned] : all_) {
+    if (connection->lent_to() == nullptr) continue;
+    RecallLeases(&shared_memory->processes.slots[connection->lent_to()->backend]);
+  }
+}
+
 void Pool::Forget() {
   generation_++;
+  RecallLent();
   while (!idle_.empty()) CloseIdle(idle_.size() - 1);
 }
 

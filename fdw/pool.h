@@ -25,6 +25,7 @@ class Pool {
   uint32_t connections_max() const { return connections_max_; }
   const std::string& server_name() const { return server_name_; }
   const std::string& key() const { return key_; }
+  uint32_t generation() const { return generation_; }
 
   // A connection for the caller, idle or just being opened. REQUIRES: HasRoom(1).
   Connection* Acquire(std::string_view session_setup);
@@ -40,6 +41,11 @@ class Pool {
   void OnConnectFailed();
   // When the next connect may be tried (backoff); 0: at once.
   int64_t next_connect_us() const { return next_connect_us_; }
+
+  // Whether a connection may be lent: nobody waits for one.
+  bool MayLend() const;
+  // Asks for what is lent, for those that wait.
+  void RecallLent();
 
   void Forget();  // closes idle connections now and used ones when they return
   void Sweep();   // closes dead and long idle ones

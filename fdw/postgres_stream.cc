@@ -157,9 +157,9 @@ void PostgresStream::SendQuery() {
     const std::string* name = cache.Find(statement_key_);
     parse_sent_ = name == nullptr;
     statement_name_ = name != nullptr ? *name : cache.NewName();
-    for (const std::string& unused : std::exchange(cache.to_close, {}))
-      request.CloseStatement(unused);
   }
+  for (const std::string& unused : std::exchange(cache.to_close, {}))
+    request.CloseStatement(unused);
   if (parse_sent_) request.Parse(statement_name_, stream()->sql, stream()->params);
   request.Bind(statement_name_, stream()->params, stream()->result_formats);
   request.Describe('P', "");
@@ -311,13 +311,14 @@ bool PostgresStream::SendAgain(const Step& step) {
 }
 
 void PostgresStream::OnMainDone(const Step& step, std::string* rest) {
-  connection_ = nullptr;
+  Connection* connection = std::exchange(connection_, nullptr);
   copying_ = false;
   replication_.reset();
   if (writer_) writer_->Finish(rest);
   std::optional<Error> error = own_error_;
   if (!error && step.error) error = FromShard(*step.error);
   if (!error && stream()->kind == StreamKind::kDescribe) error = PublishDescription();
+  if (!error && stream()->lease != nullptr) connection->LendAfter(TakeLease());
   LeaveSnapshot(error ? &*error : nullptr);
   finished_ = true;
   own_error_ = error;

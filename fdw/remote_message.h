@@ -43,6 +43,11 @@ struct MessageHeader {
 };
 HeaderState ReadHeader(const char* at, size_t size_bytes, MessageHeader* header);
 
+// What a shard may say unasked at any time: notices, changed parameters, notifications.
+inline bool IsAsynchronous(char type) {
+  return type == 'N' || type == 'S' || type == 'A';
+}
+
 // ErrorResponse or NoticeResponse.
 struct RemoteError {
   Error error;

@@ -46,6 +46,14 @@ class StatementCache {
     uses_.pop_back();
     return closed;
   }
+  // Where it is full: takes the least recently used out and returns its name.
+  std::optional<std::string> MakeRoom() {
+    if (uses_.size() < size_max_) return std::nullopt;
+    std::string name = std::move(uses_.back().name);
+    by_key_.erase(uses_.back().key);
+    uses_.pop_back();
+    return name;
+  }
   void Erase(const std::string& key) {
     auto found = by_key_.find(key);
     if (found == by_key_.end()) return;

@@ -2,6 +2,7 @@
 
 #include "common/assert.h"
 #include "fdw/group.h"
+#include "shm/lease.h"
 
 namespace sluice {
 
@@ -15,7 +16,9 @@ void StreamTask::End(StreamState state, const Error* error) {
   ended_ = true;
   stream_->ended_us.store(MonotonicMicros(), std::memory_order_relaxed);
   if (error != nullptr) stream_->error.Store(*error);
-  stream_->state.store(state, std::memory_order_release);  // S1
+  if (stream_->lease != nullptr && !lease_taken_)
+    stream_->lease->state.store(LeaseState::kNone, std::memory_order_release);  // L3
+  stream_->state.store(state, std::memory_order_release);                       // S1
   if (stream_->output != nullptr) ChunkProducer(stream_->output).End(stream_->index);
   group_->OnTaskEnded();
 }

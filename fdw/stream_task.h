@@ -34,6 +34,11 @@ class StreamTask {
   // is never touched again.
   void End(StreamState state, const Error* error = nullptr);
   void WaitForLatch();
+  // The stream's lease is somebody else's care from now on.
+  Lease* TakeLease() {
+    lease_taken_ = true;
+    return stream_->lease;
+  }
 
   Worker* const worker_;
 
@@ -41,6 +46,7 @@ class StreamTask {
   Group* const group_;
   Stream* const stream_;
   bool ended_ = false;
+  bool lease_taken_ = false;
 };
 
 }  // namespace sluice

@@ -2,6 +2,9 @@
 
 #include "catalog/connection.h"
 #include "common/bytes.h"
+#include "executor/node.h"
+#include "executor/plan_streams.h"
+#include "postmaster/lease_set.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/settings.h"
 #include "postmaster/virtual_rows.h"
@@ -98,6 +101,7 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.admission_timeout_us = session.settings->Integer("admission_timeout") * 1000;
   context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
   context_.pin = session.pin;
+  leases_ = session.leases;
   context_.query_text = arena_.CopyString(options.text);
   context_.instrument = options.instrument;
   auto params = arena_.NewArray<Column>(options.params.size());
@@ -122,8 +126,55 @@ Executor& RunningQuery::executor() {
 
 uint64_t RunningQuery::Run(RowSink* sink, uint64_t rows_max) {
   if (done_) return 0;
+  if (executor_ == nullptr && rows_max == 0 && CanBorrow()) {
+    if (std::optional<uint64_t> rows = RunBorrowed(sink)) return *rows;
+  }
   executor();
   return plan_->pass_through ? RunSlices(sink, rows_max) : RunBatches(sink, rows_max);
+}
+
+// One SELECT on one shard, outside of a transaction's pinned connection, with nothing left to do
+// here.
+bool RunningQuery::CanBorrow() const {
+  if (leases_ == nullptr || context_.pin != 0 || context_.instrument || !plan_->pass_through ||
+      plan_->copy_out || plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
+    return false;
+  const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
+  return scan.row_limit == 0 && scan.sql.starts_with("SELECT ");
+}
+
+// On a shard's connection that is lent to this session, if there is one. If not, the io worker runs
+// the statement, and lends the connection for the next.
+std::optional<uint64_t> RunningQuery::RunBorrowed(RowSink* sink) {
+  const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
+  const ConnectionSpec* spec = context_.connect(scan.server);
+  if (BorrowedConnection* connection = leases_->Find(*spec)) {
+    ExecutionState state{};
+    state.statement = plan_;
+    state.context = &context_;
+    BorrowedQuery query{spec->server_name,
+                        scan.sql,
+                        MakeStreamParams(scan.params, state),
+                        MakeResultFormats(scan.binary, &arena_),
+                        !scan.params.empty(),
+                        context_.silence_timeout_us};
+    std::optional<uint64_t> rows;
+    try {
+      rows = connection->Run(
+          query, [&](std::string_view messages) { sink->Messages(messages); },
+          [&] { sink->BeforeWait(); });
+    } catch (...) {
+      leases_->DropUnusable();
+      throw;
+    }
+    leases_->DropUnusable();
+    if (rows) {
+      done_ = true;
+      return rows;
+    }
+  }
+  context_.lease = leases_->Want(*spec);
+  return std::nullopt;
 }
 
 uint64_t RunningQuery::RunBatches(RowSink* sink, uint64_t rows_max) {
@@ -156,7 +207,7 @@ uint64_t RunningQuery::RunSlices(RowSink* sink, uint64_t rows_max) {
       Claim claim = executor_->TryNextSlice(&next);
       if (claim == Claim::kEmpty) {
         // Rows from a shard that only trickles must not lie in the buffer meanwhile.
-        sink->BeforeWait();
+        if (sent > 0) sink->BeforeWait();
         claim = executor_->NextSlice(&next) ? Claim::kSlice : Claim::kDone;
       }
       if (claim == Claim::kDone) {

@@ -17,6 +17,8 @@ namespace sluice {
 class Catalog;
 class Settings;
 
+class LeaseSet;
+
 // What the session is, as far as running a query is concerned.
 struct QuerySession {
   std::shared_ptr<const Catalog> catalog;  // kept as long as a query runs on it
@@ -25,6 +27,7 @@ struct QuerySession {
   std::string user, database;
   std::string temp_directory;
   uint64_t pin = 0;
+  LeaseSet* leases = nullptr;  // null: point queries go through the io worker too
 };
 
 struct QueryOptions {
@@ -59,6 +62,8 @@ class RunningQuery {
   void MakeContext(const QuerySession& session, const QueryOptions& options);
   uint64_t RunBatches(RowSink* sink, uint64_t rows_max);
   uint64_t RunSlices(RowSink* sink, uint64_t rows_max);
+  bool CanBorrow() const;
+  std::optional<uint64_t> RunBorrowed(RowSink* sink);
 
   SharedBlocks blocks_;
   Arena arena_{blocks_, 64 * 1024};
@@ -66,6 +71,7 @@ class RunningQuery {
   const PlannedStatement* plan_ = nullptr;
   std::unique_ptr<Executor> executor_;
   bool done_ = false;
+  LeaseSet* leases_ = nullptr;
   // What was claimed beyond the last Run's limit.
   Batch batch_;
   size_t batch_next_ = 0;

@@ -5,13 +5,17 @@
 #include "postmaster/child_process.h"
 #include "postmaster/config_file.h"
 #include "postmaster/fatal_error.h"
+#include "postmaster/lease_set.h"
 #include "postmaster/server_config.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
 
 Session::Session(UniqueFd client, const BackendConfig& config)
-    : config_(config), client_(std::move(client)), settings_(*config.settings) {}
+    : config_(config),
+      client_(std::move(client)),
+      settings_(*config.settings),
+      leases_(std::make_unique<LeaseSet>()) {}
 
 Session::~Session() = default;
 
@@ -101,9 +105,20 @@ MessageReader::Message Session::ReadMessage() {
     } catch (const QueryError& e) {
       throw FatalError{e.error};  // where the next message begins is lost
     }
-    int timeout_ms = IdleTimeoutMs();
-    if (client_.WaitForInput(timeout_ms) == Woken::kTimeout) HandleIdleTimeout();
+    if (!WaitForMessage()) HandleIdleTimeout();
   }
+}
+
+// False: the session was idle for too long. What is lent to it goes back sooner.
+bool Session::WaitForMessage() {
+  constexpr int kLeaseIdleMs = 1000;
+  int timeout_ms = IdleTimeoutMs();
+  if (!leases_->empty() && (timeout_ms < 0 || timeout_ms > kLeaseIdleMs)) {
+    if (client_.WaitForInput(kLeaseIdleMs) != Woken::kTimeout) return true;
+    leases_->GiveBackIdle();
+    if (timeout_ms > 0) timeout_ms -= kLeaseIdleMs;
+  }
+  return client_.WaitForInput(timeout_ms) != Woken::kTimeout;
 }
 
 int Session::IdleTimeoutMs() const {
@@ -275,6 +290,7 @@ QuerySession Session::MakeQuerySession() const {
   session.user = user_;
   session.database = database_;
   session.temp_directory = settings_.Text("temp_directory");
+  if (settings_.Boolean("lend_connections")) session.leases = leases_.get();
   if (session.temp_directory.empty()) session.temp_directory = config_.directory + "/tmp";
   return session;
 }

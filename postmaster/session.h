@@ -39,6 +39,7 @@ class Session {
 
   // --- session.cc: the loop
   MessageReader::Message ReadMessage();
+  bool WaitForMessage();
   int IdleTimeoutMs() const;
   void HandleIdleTimeout();
   void HandleIdleRequests();
@@ -145,6 +146,7 @@ class Session {
   std::shared_ptr<const Catalog> catalog_base_;
   std::vector<std::shared_ptr<const Catalog>> catalog_saved_;
   Transaction transaction_;
+  std::unique_ptr<LeaseSet> leases_;  // before the portals, whose queries use them
   std::map<std::string, std::shared_ptr<Statement>> statements_;
   std::map<std::string, std::shared_ptr<Portal>> portals_;
   bool ready_wanted_ = true;   // ReadyForQuery is due before the next read

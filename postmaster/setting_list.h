@@ -55,6 +55,8 @@
     "Time that a statement may wait for connections and chunks; 0: without end.") \
   X("shard_silence_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Shards", \
     "Error if a shard sends nothing for so long while a statement waits for it; 0: never.") \
+  X("lend_connections", kBool, kUser, "", "on", 0, 0, "", false, "Shards", \
+    "Lets a session that asks single shards keep their connections for a moment and use them itself.") \
   /* --- planner --- */ \
   X("enable_pushdown_filter", kBool, kUser, "", "on", 0, 0, "", false, "Planner", \
     "Lets shards evaluate WHERE conditions.") \

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/assert.h"
+#include "shm/lease.h"
 #include "shm/process_table.h"
 
 namespace sluice {
@@ -75,6 +76,8 @@ void EndSleep(Latch* latch) {
 
 Woken WaitLatch(Latch* latch, std::span<pollfd> fds, int timeout_ms, WaitEvent event) {
   SLUICE_ASSERT(fds.size() <= kFdsMax);
+  // Wherever a process sleeps, others must get what it holds and does not use.
+  if (on_leases_recalled != nullptr && TakeLeaseRecall()) on_leases_recalled();
   pollfd polled[kFdsMax + 1];
   polled[0] = {latch->event_fd, POLLIN, 0};
   for (size_t i = 0; i < fds.size(); i++) polled[i + 1] = {fds[i].fd, fds[i].events, 0};

@@ -44,6 +44,7 @@ void PrepareSlot(ProcSlot* slot, ProcessKind kind) {
   slot->cancel_requested.store(0, std::memory_order_relaxed);
   slot->terminate_requested.store(0, std::memory_order_relaxed);
   slot->reload_requested.store(0, std::memory_order_relaxed);
+  slot->recall_requested.store(0, std::memory_order_relaxed);
   slot->cancel_key.store(0, std::memory_order_relaxed);
   slot->assignment.store(nullptr, std::memory_order_relaxed);
   slot->wait_event.store(WaitEvent::kNone, std::memory_order_relaxed);
@@ -171,17 +172,38 @@ BeforeWait::~BeforeWait() {
   before_wait_self = outer_self_;
 }
 
+namespace {
+
+// How long the wait may be; -1: no end.
+int TimeoutMs(int64_t deadline_us) {
+  if (statement_deadline_us != 0 && interrupt_holdoff_count == 0 &&
+      (deadline_us == 0 || statement_deadline_us < deadline_us))
+    deadline_us = statement_deadline_us;
+  if (deadline_us == 0) return -1;
+  return static_cast<int>(
+      std::clamp<int64_t>((deadline_us - MonotonicUs() + 999) / 1000, 0, 1 << 30));
+}
+
+// `fds[0]` may be the client's socket: its end ends the statement.
+void WaitWatchingClient(WaitEvent event, std::span<pollfd> fds, int timeout_ms) {
+  fds[0] = {client_socket, POLLRDHUP, 0};
+  bool watch = client_socket >= 0 && interrupt_holdoff_count == 0;
+  WaitLatch(&my_proc->latch, watch ? fds : fds.subspan(1), timeout_ms, event);
+  CheckForInterrupts();
+  if (watch && fds[0].revents != 0) CheckClient();
+}
+
+}  // namespace
+
 void WaitInterruptibly(WaitEvent event) {
   if (before_wait_fn != nullptr && before_wait_fn(before_wait_self)) return CheckForInterrupts();
-  int timeout_ms = -1;
-  if (statement_deadline_us != 0 && interrupt_holdoff_count == 0)
-    timeout_ms = static_cast<int>(
-        std::clamp<int64_t>((statement_deadline_us - MonotonicUs() + 999) / 1000, 0, 1 << 30));
-  pollfd client{client_socket, POLLRDHUP, 0};
-  bool watch = client_socket >= 0 && interrupt_holdoff_count == 0;
-  Woken woken = WaitLatch(&my_proc->latch, {&client, watch ? size_t{1} : 0}, timeout_ms, event);
-  CheckForInterrupts();
-  if (woken == Woken::kFd) CheckClient();
+  pollfd fds[1];
+  WaitWatchingClient(event, fds, TimeoutMs(0));
+}
+
+void WaitInterruptibly(WaitEvent event, pollfd fd, int64_t deadline_us) {
+  pollfd fds[2] = {{}, fd};
+  WaitWatchingClient(event, fds, TimeoutMs(deadline_us));
 }
 
 }  // namespace sluice

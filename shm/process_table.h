@@ -52,6 +52,7 @@ struct alignas(64) ProcSlot {
   std::atomic<uint32_t> cancel_requested;     // 57014; `statement` it is for is the running one
   std::atomic<uint32_t> terminate_requested;  // 57P01
   std::atomic<uint32_t> reload_requested;     // SIGHUP
+  std::atomic<uint32_t> recall_requested;     // lent connections are wanted back: shm/lease.h
   std::atomic<int32_t> cancel_key;            // second half of BackendKeyData
   // P3: parallel workers: a backend hands over work by compare-and-swap from null, then SetLatch;
   // the worker stores null when it has let go of everything in it.
@@ -118,6 +119,8 @@ void CheckForInterrupts();
 // away; then CheckForInterrupts. The wait of every loop that serves a query (see latch.h for the
 // loop).
 void WaitInterruptibly(WaitEvent event);
+// The same, ended by `fd` too, or at `deadline_us` (MonotonicUs; 0: none).
+void WaitInterruptibly(WaitEvent event, pollfd fd, int64_t deadline_us);
 // A parallel worker's: if it points at a value that is not 0, CheckForInterrupts throws 57014; the
 // worker knows that its leader wants no more.
 extern constinit thread_local const std::atomic<uint32_t>* interrupt_stop_flag;

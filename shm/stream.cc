@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "common/assert.h"
+#include "shm/lease.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -80,6 +81,9 @@ void OpenStreams(StreamGroup* group) {
     Stream& stream = group->streams[i];
     SLUICE_ASSERT(stream.group == group && stream.index == i && stream.chunk_quota >= 2);
     stream.submitted_us.store(now, std::memory_order_relaxed);
+    // L3: the request publishes it.
+    if (stream.lease != nullptr)
+      stream.lease->state.store(LeaseState::kWanted, std::memory_order_relaxed);
   }
   group->state.store(GroupState::kSubmitted,
                      std::memory_order_relaxed);  // the request publishes it

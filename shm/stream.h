@@ -61,6 +61,8 @@ struct StreamParam {
   std::string_view value;
 };
 
+struct Lease;  // shm/lease.h
+
 enum class StreamState : uint32_t { kPending, kConnecting, kRunning, kEnded, kFailed, kCancelled };
 
 struct StreamGroup;
@@ -84,6 +86,8 @@ struct Stream {
   // backend or worker.
   ProcNumber producer = kIoWorkerProc;
   uint64_t pin;  // 0, or the session's pin: use (and keep) that pin's connection to this pool
+  // If it ends well, lend its connection to the backend afterwards; null: don't.
+  Lease* lease = nullptr;
   int64_t silence_timeout_us;  // error if the shard sends nothing for so long while unthrottled; 0
                                // never
 
@@ -144,6 +148,7 @@ enum class RequestKind : uint32_t {
   kClose,      // group
   kUnpin,      // pin: its connections go back to their pools (after a rollback and a reset)
   kCancelPin,  // cancel what runs on the pin's connections
+  kGiveBack,   // lease: its connection comes back
   kForget,     // pool_key_hash: drop idle connections of a changed or dropped server
 };
 
@@ -152,6 +157,7 @@ struct Request {
   StreamGroup* group;
   uint64_t pin;
   uint64_t pool_key_hash;
+  Lease* lease = nullptr;
 };
 
 // Io worker, at admission: promises the chunks of all the group's quotas and its extra_chunks, or

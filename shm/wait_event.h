@@ -17,6 +17,8 @@ namespace sluice {
   X(kAppendReady, "IPC", "AppendReady", "Waiting for any child of an Append to have rows ready") \
   X(kMergeReady, "IPC", "MergeReady",                                                            \
     "Waiting for the next rows of one stream of an ordered merge")                               \
+  X(kShardRead, "IPC", "ShardRead", "Waiting for the answer of a shard whose connection is lent") \
+  X(kLeaseReturn, "IPC", "LeaseReturn", "Waiting for the io worker to take back connections")    \
   X(kStreamAdmission, "IPC", "StreamAdmission", "Waiting for chunks or connections to be free")  \
   X(kStreamClose, "IPC", "StreamClose",                                                          \
     "Waiting for the io worker to let go of a query's streams")                                  \

@@ -1,0 +1,51 @@
+// The shard connections that are lent to this session (shm/lease.h): one a pool at most.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fdw/borrowed_connection.h"
+#include "shm/query_arena.h"
+#include "shm/stream.h"
+
+namespace sluice {
+
+class LeaseSet {
+ public:
+  LeaseSet() = default;
+  ~LeaseSet();  // gives all back
+  LeaseSet(const LeaseSet&) = delete;
+  LeaseSet& operator=(const LeaseSet&) = delete;
+
+  // The connection of this pool, prepared for these settings, if it is lent and can be used.
+  BorrowedConnection* Find(const ConnectionSpec& spec);
+  // For a stream that is to be opened now: what makes the io worker lend its connection afterwards
+  // (Stream::lease). Null where there is nothing to be had.
+  Lease* Want(const ConnectionSpec& spec);
+  // Gives back what broke.
+  void DropUnusable();
+  // Gives back what no statement is running on.
+  void GiveBackIdle();
+  bool empty() const { return entries_.empty(); }
+
+ private:
+  struct Entry {
+    std::string pool_key, session_setup;
+    Lease* lease;
+    std::unique_ptr<BorrowedConnection> connection;
+  };
+  bool OpenSocket();
+  UniqueFd TakeDescriptor(const Lease* lease);
+  void ReceiveDescriptors();
+
+  SharedBlocks blocks_;
+  Arena arena_{blocks_, 16 * 1024};
+  std::vector<Entry> entries_;
+  UniqueFd socket_;  // where descriptors come in
+  sockaddr_un address_{};
+  uint32_t address_bytes_ = 0;
+  std::vector<std::pair<Lease*, UniqueFd>> received_;
+};
+
+}  // namespace sluice
