@@ -53,9 +53,51 @@ const UserMapping* Catalog::FindUserMapping(Oid server, std::string_view user) c
   return everyone;
 }
 
+Catalog::Catalog() : schemas{{"public", {kPublicSchemaOid, "postgres", {}}}} {}
+
+NameIndex::Entry Catalog::FindName(std::string_view schema, std::string_view name) const {
+  if (names_.built()) return names_.Find(schema, name);
+  for (const auto& [oid, relation] : relations) {
+    if (relation.schema != schema || relation.hidden) continue;
+    if (relation.name == name) return {NameIndex::kRelation, oid, kInvalidOid};
+    for (const Index& index : relation.indexes)
+      if (index.name == name) return {NameIndex::kIndex, index.oid, oid};
+  }
+  for (const auto& [oid, sequence] : sequences)
+    if (sequence.name == name && sequence.schema == schema)
+      return {NameIndex::kSequence, oid, kInvalidOid};
+  return {};
+}
+
 const Relation* Catalog::FindRelation(std::string_view schema, std::string_view name) const {
-  for (const auto& [oid, relation] : relations)
-    if (relation.name == name && relation.schema == schema) return &relation;
+  NameIndex::Entry found = FindName(schema, name);
+  return found.kind == NameIndex::kRelation ? &relations.at(found.oid) : nullptr;
+}
+
+const Sequence* Catalog::FindSequence(std::string_view schema, std::string_view name) const {
+  NameIndex::Entry found = FindName(schema, name);
+  return found.kind == NameIndex::kSequence ? &sequences.at(found.oid) : nullptr;
+}
+
+const Sequence* Catalog::FindSequence(const std::vector<std::string>& search_path,
+                                      std::string_view name) const {
+  for (const std::string& schema : search_path)
+    if (const Sequence* found = FindSequence(schema, name)) return found;
+  return nullptr;
+}
+
+Catalog::IndexOfTable Catalog::FindIndex(std::string_view schema, std::string_view name) const {
+  NameIndex::Entry found = FindName(schema, name);
+  if (found.kind != NameIndex::kIndex) return {};
+  const Relation& table = relations.at(found.table);
+  for (const Index& index : table.indexes)
+    if (index.oid == found.oid) return {&table, &index};
+  return {};
+}
+
+const Role* Catalog::FindRole(std::string_view name) const {
+  for (const auto& [oid, role] : roles)
+    if (role.name == name) return &role;
   return nullptr;
 }
 
@@ -99,9 +141,9 @@ const UserType* Catalog::FindUserType(Oid oid) const {
 }
 
 bool Catalog::HasSchema(std::string_view name) const {
-  for (const char* own : {"public", "pg_catalog", "information_schema", "sluice"})
+  for (const char* own : {"pg_catalog", "information_schema", "sluice"})
     if (name == own) return true;
-  return std::find(schemas.begin(), schemas.end(), name) != schemas.end();
+  return schemas.contains(std::string(name));
 }
 
 Oid Catalog::FindCollationByName(std::string_view schema, std::string_view name) const {
@@ -125,6 +167,11 @@ std::string Catalog::CollationSql(Oid collation) const {
   const CatalogCollation& info = found->second;
   return info.schema == "pg_catalog" ? QuoteIdentifier(info.name)
                                      : QuoteQualified(info.schema, info.name);
+}
+
+void Catalog::MakeCurrent() const {
+  RegisterObjects();
+  if (!names_.built()) names_.Build(*this);
 }
 
 void Catalog::RegisterObjects() const {

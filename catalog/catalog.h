@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "catalog/builtin.h"
+#include "catalog/name_index.h"
+#include "catalog/table_objects.h"
 #include "common/error.h"
 
 namespace sluice {
@@ -40,8 +42,12 @@ struct ColumnInfo {
   int32_t typmod = -1;
   Oid collation = kInvalidOid;
   bool not_null = false;
-  std::string default_sql;
+  std::string default_sql;  // of a generated column: its expression
   Options options;
+  char identity = '\0';        // as pg_attribute.attidentity: 'a' always, 'd' by default
+  bool generated = false;      // GENERATED ALWAYS AS (…) STORED: the shards compute it
+  Oid sequence = kInvalidOid;  // of an identity column
+  std::string comment;
   // The column's name on the shard.
   const std::string& remote_name() const;
   // Statistics, from the shards: distinct values (> 0 a count, < 0 a fraction of the rows, 0
@@ -51,7 +57,14 @@ struct ColumnInfo {
   int32_t average_width_bytes = 8;
 };
 
-enum class RelationKind : uint8_t { kForeignTable, kPartitioned, kInheritsParent, kView };
+// kReplicated: the same rows on each of its leaves; a read takes any one of them.
+enum class RelationKind : uint8_t {
+  kForeignTable,
+  kPartitioned,
+  kInheritsParent,
+  kView,
+  kReplicated
+};
 enum class PartitionStrategy : uint8_t { kNone, kHash, kList, kRange };
 
 // One partition's place. Values are literals in the key type's text format.
@@ -95,6 +108,16 @@ struct Relation {
   std::vector<Oid> view_uses;
   double row_estimate = 1000;
 
+  // A table that Sluice made (distribution != kNone) is one ordinary table to users. Its leaves are
+  // hidden: no name finds them, and nothing lists them. They are on the servers under the table's
+  // own schema and name.
+  Distribution distribution = Distribution::kNone;
+  bool hidden = false;
+  std::vector<Constraint> constraints;
+  std::vector<Index> indexes;
+  Acl acl;
+
+  bool is_distributed() const { return distribution != Distribution::kNone; }
   const std::string& remote_schema() const;  // option schema_name or the own
   const std::string& remote_table() const;
   int FindColumn(std::string_view column_name) const;  // -1: none
@@ -126,9 +149,14 @@ class Catalog {
   std::map<Oid, Relation> relations;
   std::map<Oid, UserType> types;
   std::map<Oid, CatalogCollation> collations;
-  std::vector<std::string> schemas;  // "public" is always there
+  std::map<Oid, Sequence> sequences;
+  std::map<Oid, Role> roles;
+  std::map<std::string, Schema> schemas;  // by name; "public" is always there
+  std::map<std::string, Oid> extensions;  // that CREATE EXTENSION made on the servers
+  std::map<Oid, std::string> comments;    // of objects; those of columns are with the columns
   std::map<std::string, std::string> database_settings;
 
+  Catalog();
   const Server* FindServer(std::string_view name) const;
   const UserMapping* FindUserMapping(Oid server,
                                      std::string_view user) const;  // the user's, or public
@@ -137,6 +165,17 @@ class Catalog {
   const Relation* FindRelation(const std::vector<std::string>& search_path,
                                std::string_view name) const;
   const Relation* FindRelation(Oid oid) const;
+  // Relations, sequences and indexes share one space of names.
+  const Sequence* FindSequence(std::string_view schema, std::string_view name) const;
+  const Sequence* FindSequence(const std::vector<std::string>& search_path,
+                               std::string_view name) const;
+  struct IndexOfTable {
+    const Relation* table = nullptr;
+    const Index* index = nullptr;
+    explicit operator bool() const { return index != nullptr; }
+  };
+  IndexOfTable FindIndex(std::string_view schema, std::string_view name) const;
+  const Role* FindRole(std::string_view name) const;
   // All foreign tables at or below `relation` (itself, if it is one).
   std::vector<const Relation*> Leaves(const Relation& relation) const;
   // An empty schema: pg_catalog, then the first user type of that name ("public" before the
@@ -150,9 +189,16 @@ class Catalog {
   // As SQL for a shard: "C", "de-x-icu", … quoted; "" for kInvalidOid.
   std::string CollationSql(Oid collation) const;
 
-  // Makes the types and collations known to FindType() and FindCollator() of this process. Whoever
-  // makes a Catalog current in a process calls it.
+  // Makes the types and collations known to FindType() and FindCollator() of this process.
   void RegisterObjects() const;
+  // Whoever makes a Catalog current in a process calls it: RegisterObjects(), and look-ups by name
+  // become fast. The Catalog is not changed after that.
+  void MakeCurrent() const;
+
+ private:
+  // What has the name; linear in a copy that is being changed.
+  NameIndex::Entry FindName(std::string_view schema, std::string_view name) const;
+  mutable NameIndex names_;
 };
 
 }  // namespace sluice

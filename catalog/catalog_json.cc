@@ -1,32 +1,16 @@
 #include "catalog/catalog_json.h"
 
-#include <nlohmann/json.hpp>
+#include "catalog/json_records.h"
 
 namespace sluice {
-
-using Json = nlohmann::json;
 
 namespace {
 
 // The version of the records' shape; a build that changes it reads the older ones too.
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
 
 std::string KeyOf(const char* kind, Oid oid) {
   return fmt::format("{}/{:010}", kind, oid);
-}
-
-// Where the record lacks the field the value keeps its default: fields may be added later.
-template <typename T>
-void Get(const Json& from, const char* field, T* to) {
-  auto found = from.find(field);
-  if (found != from.end() && !found->is_null()) found->get_to(*to);
-}
-
-template <typename Enum>
-void GetEnum(const Json& from, const char* field, Enum* to) {
-  int value = static_cast<int>(*to);
-  Get(from, field, &value);
-  *to = static_cast<Enum>(value);
 }
 
 Json ServerToJson(const Server& s) {
@@ -58,7 +42,11 @@ Json ColumnToJson(const ColumnInfo& c) {
           {"options", c.options},
           {"distinct", c.distinct},
           {"null_fraction", c.null_fraction},
-          {"width", c.average_width_bytes}};
+          {"width", c.average_width_bytes},
+          {"identity", c.identity == '\0' ? "" : std::string(1, c.identity)},
+          {"generated", c.generated},
+          {"sequence", c.sequence},
+          {"comment", c.comment}};
 }
 
 ColumnInfo ColumnFromJson(const Json& j) {
@@ -73,6 +61,10 @@ ColumnInfo ColumnFromJson(const Json& j) {
   Get(j, "distinct", &c.distinct);
   Get(j, "null_fraction", &c.null_fraction);
   Get(j, "width", &c.average_width_bytes);
+  GetChar(j, "identity", &c.identity);
+  Get(j, "generated", &c.generated);
+  Get(j, "sequence", &c.sequence);
+  Get(j, "comment", &c.comment);
   return c;
 }
 
@@ -134,7 +126,12 @@ Json RelationToJson(const Relation& r) {
           {"children", r.children},
           {"view", r.view_sql},
           {"uses", r.view_uses},
-          {"rows", r.row_estimate}};
+          {"rows", r.row_estimate},
+          {"distribution", static_cast<int>(r.distribution)},
+          {"hidden", r.hidden},
+          {"constraints", ListToJson(r.constraints, ConstraintToJson)},
+          {"indexes", ListToJson(r.indexes, IndexToJson)},
+          {"acl", AclToJson(r.acl)}};
 }
 
 Relation RelationFromJson(Oid oid, const Json& j) {
@@ -161,6 +158,11 @@ Relation RelationFromJson(Oid oid, const Json& j) {
   Get(j, "view", &r.view_sql);
   Get(j, "uses", &r.view_uses);
   Get(j, "rows", &r.row_estimate);
+  GetEnum(j, "distribution", &r.distribution);
+  Get(j, "hidden", &r.hidden);
+  ListFromJson(j, "constraints", ConstraintFromJson, &r.constraints);
+  ListFromJson(j, "indexes", IndexFromJson, &r.indexes);
+  AclFromJson(j, "acl", &r.acl);
   return r;
 }
 
@@ -219,6 +221,14 @@ CatalogCollation CollationFromJson(Oid oid, const Json& j) {
   return c;
 }
 
+// Format 1 kept the schemas' names only, in "meta". They get oids that nothing can have had.
+void ReadOldSchemas(Catalog* catalog, const Json& meta) {
+  std::vector<std::string> names;
+  Get(meta, "schemas", &names);
+  for (const std::string& name : names)
+    catalog->schemas.emplace(name, Schema{catalog->next_oid++, "postgres", {}});
+}
+
 void AddRecord(Catalog* catalog, std::string_view key, const Json& j) {
   auto is = [&](std::string_view prefix) { return key.substr(0, prefix.size()) == prefix; };
   size_t slash = key.find('/');
@@ -228,7 +238,8 @@ void AddRecord(Catalog* catalog, std::string_view key, const Json& j) {
       Throw(sqlstate::kDataCorrupted, "the catalog was written by a newer version of Sluice");
     Get(j, "generation", &catalog->generation);
     Get(j, "next_oid", &catalog->next_oid);
-    Get(j, "schemas", &catalog->schemas);
+    ReadOldSchemas(catalog, j);
+    Get(j, "extensions", &catalog->extensions);
     Get(j, "settings", &catalog->database_settings);
   } else if (is("server/")) {
     catalog->servers.emplace(oid(), ServerFromJson(oid(), j));
@@ -240,6 +251,15 @@ void AddRecord(Catalog* catalog, std::string_view key, const Json& j) {
     catalog->user_mappings.push_back(std::move(m));
   } else if (is("relation/")) {
     catalog->relations.emplace(oid(), RelationFromJson(oid(), j));
+  } else if (is("sequence/")) {
+    catalog->sequences.emplace(oid(), SequenceFromJson(oid(), j));
+  } else if (is("role/")) {
+    catalog->roles.emplace(oid(), RoleFromJson(oid(), j));
+  } else if (is("schema/")) {
+    auto [name, schema] = SchemaFromJson(oid(), j);
+    catalog->schemas[name] = schema;
+  } else if (is("comment/")) {
+    Get(j, "text", &catalog->comments[oid()]);
   } else if (is("type/")) {
     catalog->types.emplace(oid(), TypeFromJson(oid(), j));
   } else if (is("collation/")) {
@@ -256,7 +276,7 @@ std::map<std::string, std::string> CatalogToRecords(const Catalog& catalog) try 
   records["meta"] = Json{{"format", kFormatVersion},
                          {"generation", catalog.generation},
                          {"next_oid", catalog.next_oid},
-                         {"schemas", catalog.schemas},
+                         {"extensions", catalog.extensions},
                          {"settings", catalog.database_settings}}
                         .dump();
   for (const auto& [oid, server] : catalog.servers)
@@ -269,6 +289,14 @@ std::map<std::string, std::string> CatalogToRecords(const Catalog& catalog) try 
   }
   for (const auto& [oid, relation] : catalog.relations)
     records[KeyOf("relation", oid)] = RelationToJson(relation).dump();
+  for (const auto& [oid, sequence] : catalog.sequences)
+    records[KeyOf("sequence", oid)] = SequenceToJson(sequence).dump();
+  for (const auto& [oid, role] : catalog.roles)
+    records[KeyOf("role", oid)] = RoleToJson(role).dump();
+  for (const auto& [name, schema] : catalog.schemas)
+    records[KeyOf("schema", schema.oid)] = SchemaToJson(name, schema).dump();
+  for (const auto& [oid, text] : catalog.comments)
+    records[KeyOf("comment", oid)] = Json{{"text", text}}.dump();
   for (const auto& [oid, type] : catalog.types)
     records[KeyOf("type", oid)] = TypeToJson(type).dump();
   for (const auto& [oid, collation] : catalog.collations)

@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// Keys: "meta", "server/OID", "relation/OID", "type/OID", "collation/OID", "mapping/NUMBER". Throws
-// 22021 where a text is no valid UTF-8.
+// Keys: "meta", "mapping/NUMBER", and "KIND/OID" with the kinds server, relation, sequence, schema,
+// role, type, collation and comment. Throws 22021 where a text is no valid UTF-8.
 std::map<std::string, std::string> CatalogToRecords(const Catalog& catalog);
 // Throws XX001 for records that this build cannot read.
 Catalog CatalogFromRecords(const std::map<std::string, std::string>& records);

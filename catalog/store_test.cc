@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "catalog/catalog_json.h"
+
 namespace sluice {
 namespace {
 
@@ -26,7 +28,7 @@ class Store : public testing::Test {
 Catalog Sample() {
   Catalog catalog;
   catalog.next_oid = 20000;
-  catalog.schemas = {"app"};
+  catalog.schemas["app"] = {16384 + 100, "me", {true, {{"", "U", "", "me"}}}};
   catalog.servers[16384] = {16384, "shard_1", "", "", "postgres_fdw", {{"host", "/tmp"}}, "me"};
   catalog.user_mappings.push_back({16384, "public", {{"user", "u"}, {"password", "p'\\"}}});
   Relation table;
@@ -47,6 +49,27 @@ Catalog Sample() {
   table.bound.list = {"1", std::nullopt, ""};
   table.bound.from = {{-1, ""}, {0, "7"}};
   table.row_estimate = 1.5e6;
+  table.distribution = Distribution::kHash;
+  table.columns[0].identity = 'd';
+  table.columns[0].sequence = 16391;
+  table.columns[0].comment = "a key";
+  Constraint key;
+  key.oid = 16392;
+  key.name = "n_pkey";
+  key.kind = ConstraintKind::kPrimaryKey;
+  key.columns = {0};
+  key.definition = "PRIMARY KEY (id)";
+  key.index = 16393;
+  table.constraints = {key};
+  Index index;
+  index.oid = 16393;
+  index.name = "n_pkey";
+  index.method = "btree";
+  index.columns = {0, -1};
+  index.key_columns = 2;
+  index.unique = index.primary = true;
+  index.definition = "CREATE UNIQUE INDEX n_pkey ON n USING btree (id)";
+  table.indexes = {index};
   catalog.relations[16385] = table;
   UserType mood;
   mood.info = {};
@@ -57,6 +80,25 @@ Catalog Sample() {
   mood.name = "mood";
   mood.enum_labels = {"sad", "ok"};
   catalog.types[16390] = mood;
+  Sequence sequence;
+  sequence.oid = 16391;
+  sequence.schema = "app";
+  sequence.name = "n_id_seq";
+  sequence.max = INT64_MAX;
+  sequence.min = -5;
+  sequence.cycle = true;
+  sequence.owned_by = 16385;
+  sequence.owned_column = "id";
+  catalog.sequences[16391] = sequence;
+  Role role;
+  role.oid = 16394;
+  role.name = "writer";
+  role.login = true;
+  role.password_verifier = "SCRAM-SHA-256$…";
+  role.member_of = {{16395, true, "me"}};
+  catalog.roles[16394] = role;
+  catalog.extensions["hstore"] = 16396;
+  catalog.comments[16385] = "a table";
   catalog.collations[100] = {100, "pg_catalog", "default", 'c', "en_US.UTF-8", "2.36", true};
   return catalog;
 }
@@ -66,7 +108,9 @@ TEST_F(Store, KeepsEveryFieldOverReopening) {
   auto loaded = Open()->Load();
   EXPECT_EQ(loaded->generation, 1u);
   EXPECT_EQ(loaded->next_oid, 20000u);
-  EXPECT_EQ(loaded->schemas, std::vector<std::string>{"app"});
+  EXPECT_EQ(loaded->schemas.size(), 2u);
+  EXPECT_EQ(loaded->schemas.at("public").oid, kPublicSchemaOid);
+  EXPECT_EQ(loaded->schemas.at("app").acl, (Acl{true, {{"", "U", "", "me"}}}));
   EXPECT_EQ(loaded->servers.at(16384).options.at("host"), "/tmp");
   EXPECT_EQ(loaded->FindUserMapping(16384, "anyone")->options.at("password"), "p'\\");
   const Relation& table = loaded->relations.at(16385);
@@ -82,11 +126,66 @@ TEST_F(Store, KeepsEveryFieldOverReopening) {
   EXPECT_EQ(table.bound.from[0].infinite, -1);
   EXPECT_EQ(table.bound.from[1].value, "7");
   EXPECT_EQ(table.row_estimate, 1.5e6);
+  EXPECT_EQ(table.distribution, Distribution::kHash);
+  EXPECT_EQ(table.columns[0].identity, 'd');
+  EXPECT_EQ(table.columns[0].sequence, 16391u);
+  EXPECT_EQ(table.columns[0].comment, "a key");
+  EXPECT_FALSE(table.acl.set);
+  ASSERT_EQ(table.constraints.size(), 1u);
+  EXPECT_EQ(table.constraints[0].definition, "PRIMARY KEY (id)");
+  EXPECT_EQ(table.constraints[0].kind, ConstraintKind::kPrimaryKey);
+  ASSERT_EQ(table.indexes.size(), 1u);
+  EXPECT_EQ(table.indexes[0].columns, (std::vector<int>{0, -1}));
+  EXPECT_TRUE(table.indexes[0].primary);
+  EXPECT_EQ(loaded->sequences.at(16391).max, INT64_MAX);
+  EXPECT_EQ(loaded->sequences.at(16391).min, -5);
+  EXPECT_EQ(loaded->sequences.at(16391).owned_column, "id");
+  EXPECT_EQ(loaded->FindRole("writer")->member_of[0].role, 16395u);
+  EXPECT_EQ(loaded->extensions.at("hstore"), 16396u);
+  EXPECT_EQ(loaded->comments.at(16385), "a table");
   EXPECT_EQ(loaded->types.at(16390).enum_labels[1], "ok");
   EXPECT_EQ(loaded->collations.at(100).version, "2.36");
   loaded->RegisterObjects();
   EXPECT_EQ(loaded->FindTypeByName("", "mood")->oid, 16390u);
   EXPECT_EQ(loaded->FindTypeByName("pg_catalog", "mood"), nullptr);
+}
+
+TEST_F(Store, ReadsTheRecordsOfFormat1) {
+  Catalog old = CatalogFromRecords(
+      {{"meta", R"({"format":1,"generation":7,"next_oid":20000,"schemas":["app","b"],)"
+                R"("settings":{}})"},
+       {"relation/0000016385", R"({"schema":"app","name":"t","kind":0,"columns":[]})"}});
+  EXPECT_EQ(old.generation, 7u);
+  EXPECT_TRUE(old.HasSchema("app"));
+  EXPECT_TRUE(old.HasSchema("public"));
+  EXPECT_NE(old.schemas.at("app").oid, old.schemas.at("b").oid);
+  EXPECT_GT(old.next_oid, old.schemas.at("b").oid);
+  EXPECT_FALSE(old.relations.at(16385).is_distributed());
+}
+
+TEST(CatalogNames, AreOneSpaceWithoutHiddenTables) {
+  LoadBuiltinCatalog();
+  Catalog catalog = Sample();
+  Relation& table = catalog.relations.at(16385);
+  table.name = "n";
+  Relation leaf = table;
+  leaf.oid = 16386;
+  leaf.hidden = true;
+  leaf.indexes.clear();
+  catalog.relations[16386] = leaf;
+  for (bool current : {false, true}) {
+    if (current) catalog.MakeCurrent();
+    EXPECT_EQ(catalog.FindRelation("app", "n")->oid, 16385u);
+    EXPECT_EQ(catalog.FindRelation("app", "n_pkey"), nullptr);
+    EXPECT_EQ(catalog.FindIndex("app", "n_pkey").index->oid, 16393u);
+    EXPECT_EQ(catalog.FindSequence(std::vector<std::string>{"public", "app"}, "n_id_seq")->oid,
+              16391u);
+    EXPECT_EQ(catalog.FindSequence("public", "n_id_seq"), nullptr);
+  }
+  Catalog changed = catalog;  // a copy finds what is changed in it
+  changed.relations.at(16385).name = "m";
+  EXPECT_EQ(changed.FindRelation("app", "n"), nullptr);
+  EXPECT_EQ(changed.FindRelation("app", "m")->oid, 16385u);
 }
 
 TEST_F(Store, RefusesACommitThatLostTheRace) {

@@ -126,6 +126,11 @@ Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const 
     piece.shards.push_back(shard_of(leaf));
     piece.rows += RowsOf(*leaf);
   }
+  if (table.table->kind == RelationKind::kReplicated && !piece.shards.empty()) {
+    piece.replicas = std::move(piece.shards);
+    piece.shards = {piece.replicas[0]};
+    piece.rows /= static_cast<double>(piece.replicas.size());
+  }
   // Single-level partitioning: then a row's key says which shard it is on.
   if (table.table->kind == RelationKind::kPartitioned) piece.key_rels = {rel};
   FilterPiece(select, piece, quals);

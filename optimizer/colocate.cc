@@ -133,17 +133,62 @@ bool Planner::SameKey(const Select& select, int left_rel, int right_rel,
   return true;
 }
 
-// Fills out->shards and out->key_rels.
+const Shard* FindReplica(const Piece& piece, Oid server) {
+  for (const Shard& replica : piece.replicas)
+    if (replica.server == server) return &replica;
+  return nullptr;
+}
+
+// One side, or both, is on every server. False: no help for this join.
+bool AlignReplicas(const Piece& left, const Piece& right, JoinType type, Piece* out) {
+  bool both = !left.replicas.empty() && !right.replicas.empty();
+  if (both) {
+    for (const Shard& replica : left.replicas)
+      if (const Shard* other = FindReplica(right, replica.server))
+        out->replicas.push_back(Combined(replica, *other));
+    if (out->replicas.empty()) return false;
+    out->shards = {out->replicas[0]};
+    return true;
+  }
+  // A row of the replicated side that is preserved would be preserved by every shard, unless the
+  // other side is on one only.
+  bool keeps_right = type == JoinType::kFull;
+  bool keeps_left = type != JoinType::kInner;
+  const Piece& spread = right.replicas.empty() ? right : left;
+  const Piece& replicated = right.replicas.empty() ? left : right;
+  bool kept = &replicated == &left ? keeps_left : keeps_right;
+  if (replicated.replicas.empty() || (kept && OnlyServer(spread) == kInvalidOid)) return false;
+  bool collapse = OnlyServer(spread) != kInvalidOid;
+  for (const Shard& shard : collapse ? std::vector{Collapsed(spread)} : spread.shards) {
+    const Shard* replica = FindReplica(replicated, shard.server);
+    if (replica == nullptr) return false;
+    out->shards.push_back(&replicated == &left ? Combined(*replica, shard)
+                                               : Combined(shard, *replica));
+  }
+  out->key_rels = spread.key_rels;
+  return true;
+}
+
+// Fills out->shards, out->replicas and out->key_rels.
 bool Planner::AlignShards(const Select& select, const Piece& left, const Piece& right,
                           JoinType type, const std::vector<const Expr*>& conditions, Piece* out) {
   Oid server = OnlyServer(left);
   if (server != kInvalidOid && server == OnlyServer(right)) {
     out->shards = {Combined(Collapsed(left), Collapsed(right))};
+    // Stays free to go to whichever server the next join needs.
+    if (!left.replicas.empty() && !right.replicas.empty()) AlignReplicas(left, right, type, out);
     return true;
   }
   bool keeps_left = type == JoinType::kLeft || type == JoinType::kAnti;
   if (left.shards.empty() && type != JoinType::kFull) return true;
   if (right.shards.empty() && (type == JoinType::kInner || type == JoinType::kSemi)) return true;
+  Piece replicated;
+  if (AlignReplicas(left, right, type, &replicated)) {
+    out->shards = std::move(replicated.shards);
+    out->replicas = std::move(replicated.replicas);
+    out->key_rels = std::move(replicated.key_rels);
+    return true;
+  }
   for (int left_rel : left.key_rels)
     for (int right_rel : right.key_rels) {
       if (!SameKey(select, left_rel, right_rel, conditions)) continue;

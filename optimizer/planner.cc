@@ -120,9 +120,19 @@ bool Planner::TryRouter(const Query& query) {
   std::map<const QueryRel*, std::vector<const Relation*>> leaves;
   Oid server = kInvalidOid;
   double rows = 1;
+  // Replicated tables last: they are wherever the others are.
+  std::ranges::stable_partition(
+      uses, [](const TableUse& use) { return use.rel->table->kind != RelationKind::kReplicated; });
   for (const TableUse& use : uses) {
     auto found = Prune(*use.rel, use.index, use.quals);
     if (found.empty()) return false;
+    if (use.rel->table->kind == RelationKind::kReplicated) {
+      auto here = std::ranges::find_if(found, [&](const Relation* leaf) {
+        return server == kInvalidOid || leaf->server == server;
+      });
+      if (here == found.end()) return false;
+      found = {*here};
+    }
     for (const Relation* leaf : found) {
       if (server == kInvalidOid) server = leaf->server;
       if (leaf->server != server) return false;

@@ -55,6 +55,10 @@ class FakeCatalog {
     Relation& loose =
         Add("loose", {{"a", kInt4Oid}, {"b", kTextOid}}, RelationKind::kInheritsParent);
     for (int i = 0; i < 2; i++) Leaf(loose, fmt::format("loose_{}", i), i, 500);
+    Relation& regions =
+        Add("regions", {{"name", kTextOid}, {"head", kInt4Oid}}, RelationKind::kReplicated);
+    regions.distribution = Distribution::kReplicated;
+    for (int i = 0; i < 4; i++) Leaf(regions, fmt::format("regions_{}", i + 1), i, 20);
     Relation& small =
         Add("products", {{"id", kInt4Oid}, {"label", kTextOid}}, RelationKind::kForeignTable);
     small.server = 20001;

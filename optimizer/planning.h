@@ -69,6 +69,9 @@ struct Piece {
   // remote
   std::vector<Shard> shards;
   std::vector<Shard> unpruned;  // a base table's, before pruning
+  // Where all its rels are replicated: the shards that can give the piece, each alone; `shards` is
+  // one of them.
+  std::vector<Shard> replicas;
   const JoinTree* tree = nullptr;
   std::vector<const Expr*> quals;        // for the shards' WHERE
   std::vector<const Expr*> local_quals;  // still to be applied here

@@ -333,7 +333,9 @@ std::vector<const Relation*> Planner::Prune(const QueryRel& rel, int index,
       if (keep[i] && child != nullptr) self(self, *child);
     }
   };
-  if (rel.only && rel.table->kind != RelationKind::kForeignTable) return leaves;
+  // ONLY a table that Sluice made is the whole table: its leaves are no tables of their own.
+  if (rel.only && rel.table->kind != RelationKind::kForeignTable && !rel.table->is_distributed())
+    return leaves;
   for (const Expr* qual : quals) {
     bool never = qual->kind == ExprKind::kConst && (qual->is_null || qual->value[0] == 0);
     if (never) return leaves;

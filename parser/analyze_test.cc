@@ -32,7 +32,6 @@ class AnalyzeTest : public testing::Test {
  protected:
   AnalyzeTest() {
     LoadBuiltinCatalog();
-    catalog_.schemas = {"public"};
     catalog_.relations[20000] =
         Table(20000, "t", {{"id", kInt8Oid}, {"a", kInt4Oid}, {"n", kNumericOid}, {"s", kTextOid}});
     catalog_.relations[20000].primary_key = {0};

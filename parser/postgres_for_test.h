@@ -55,7 +55,6 @@ class TestPostgres {
   // Tables, views and enums of schema public, under the very oids that this Postgres gives them.
   Catalog MakeCatalog() {
     Catalog catalog;
-    catalog.schemas = {"public"};
     for (auto& row : Rows("SELECT c.oid, relname, relkind, CASE relkind WHEN 'v' THEN "
                           "pg_get_viewdef(c.oid) ELSE '' END FROM pg_class c WHERE relnamespace = "
                           "'public'::regnamespace AND relkind IN ('r', 'v') ORDER BY c.oid")) {

@@ -197,8 +197,8 @@ Relation& AddChild(Ddl& ddl, const AttachRequest& request, size_t index, const R
 void AttachTable(Ddl& ddl, const PgQuery__FuncCall& call) {
   AttachRequest request = ReadRequest(ddl, call);
   if (!ddl.catalog.HasSchema(request.schema)) {
-    ddl.catalog.schemas.push_back(request.schema);
-    ddl.changed = true;
+    Oid oid = ddl.NewOid();
+    ddl.catalog.schemas[request.schema] = {oid, ddl.context.user, {}};
   }
   std::string schema = CreationSchema(ddl, request.schema);
   CheckNameFree(ddl, schema, request.name, false);
@@ -258,6 +258,10 @@ void DetachTable(Ddl& ddl, const PgQuery__FuncCall& call) {
   Relation& relation = NamedTable(ddl, TextArgument(arguments, "schema").value_or("public"), *name);
   if (relation.kind == RelationKind::kView)
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a table", relation.name);
+  if (relation.is_distributed())
+    throw QueryError(MakeError(sqlstate::kWrongObjectType,
+                               "table \"{}\" was made by CREATE TABLE here", relation.name)
+                         .Hint("Use DROP TABLE."));
   DropRelationTree(ddl, relation.oid);
 }
 

@@ -12,7 +12,7 @@ const std::shared_ptr<const Catalog>& CatalogFollower::Refresh() {
   uint64_t generation = shared_memory->catalog_generation.load(std::memory_order_acquire);
   if (generation == seen_generation_) return catalog_;
   catalog_ = store_->Load();
-  catalog_->RegisterObjects();
+  catalog_->MakeCurrent();
   // Before any shard was asked for its default there are no tables either, only what the server
   // itself knows.
   if (!catalog_->collations.contains(kDefaultCollationOid))

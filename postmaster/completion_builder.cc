@@ -84,7 +84,7 @@ const std::string& CompletionBuilder::TemporaryName(const TableReference& table)
   const Relation* relation = view == nullptr ? Find(table.schema, table.name) : nullptr;
   if (view == nullptr && relation == nullptr) GiveUp();
   if (relation != nullptr && table.only && relation->kind != RelationKind::kForeignTable &&
-      relation->kind != RelationKind::kView)
+      relation->kind != RelationKind::kView && !relation->is_distributed())
     GiveUp();
   const void* key = view != nullptr ? static_cast<const void*>(view) : relation;
   auto found = names_.find(key);

@@ -171,12 +171,12 @@ bool RunDdl(const RawStatement& statement, DdlContext& context) {
     context.command_tag = *tag;
   } catch (...) {
     // Types and collations of the failed copy may be known to this process by now.
-    context.current->RegisterObjects();
+    context.current->MakeCurrent();
     throw;
   }
   if (ddl.changed) {
-    ddl.catalog.RegisterObjects();
     context.current = std::make_shared<const Catalog>(std::move(ddl.catalog));
+    context.current->MakeCurrent();
     context.pending = true;
   }
   return true;

@@ -250,8 +250,8 @@ void RenameRelation(Ddl& ddl, Relation* relation, std::string_view to) {
 }
 
 void RenameSchema(Ddl& ddl, std::string_view from, std::string_view to) {
-  auto found = std::find(ddl.catalog.schemas.begin(), ddl.catalog.schemas.end(), from);
-  if (found == ddl.catalog.schemas.end()) {
+  auto found = ddl.catalog.schemas.find(std::string(from));
+  if (from == "public" || found == ddl.catalog.schemas.end()) {
     if (ddl.catalog.HasSchema(from)) Refuse("renaming schema {} is not supported", from);
     Throw(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", from);
   }
@@ -262,7 +262,9 @@ void RenameSchema(Ddl& ddl, std::string_view from, std::string_view to) {
     RefuseIfViewUses(ddl, relation, "renaming the schema");
     relation.schema = to;
   }
-  *found = to;
+  Schema renamed = std::move(found->second);
+  ddl.catalog.schemas.erase(found);
+  ddl.catalog.schemas.emplace(to, std::move(renamed));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ void Remove(Ddl& ddl, const DropSet& set) {
   for (const Item& item : set.items) {
     switch (item.kind) {
       case Item::kSchema:
-        std::erase(ddl.catalog.schemas, item.name);
+        ddl.catalog.schemas.erase(item.name);
         break;
       case Item::kServer:
         ddl.catalog.servers.erase(item.oid);
@@ -187,8 +187,7 @@ std::optional<Item> NamedServer(Ddl& ddl, const PgQuery__DropStmt& drop, const R
 
 std::optional<Item> NamedSchema(Ddl& ddl, const PgQuery__DropStmt& drop, const RawNode* object) {
   std::string name(StringOf(object));
-  const auto& schemas = ddl.catalog.schemas;
-  if (std::find(schemas.begin(), schemas.end(), name) != schemas.end())
+  if (name != "public" && ddl.catalog.schemas.contains(name))
     return Item{Item::kSchema, kInvalidOid, name, "schema " + QuoteIdentifier(name), true};
   if (ddl.catalog.HasSchema(name)) Refuse("dropping schema {} is not supported", name);
   if (!drop.missing_ok) Throw(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", name);
@@ -255,8 +254,8 @@ void CreateSchema(Ddl& ddl, const PgQuery__CreateSchemaStmt& create) {
         MakeError(sqlstate::kDuplicateSchema, "schema \"{}\" already exists, skipping", name));
     return;
   }
-  ddl.catalog.schemas.push_back(name);
-  ddl.changed = true;
+  Oid oid = ddl.NewOid();
+  ddl.catalog.schemas[name] = {oid, ddl.context.user, {}};
 }
 
 }  // namespace sluice

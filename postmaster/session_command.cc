@@ -113,7 +113,7 @@ void Session::Rollback() {
 void Session::RestoreCatalog(const std::shared_ptr<const Catalog>& to) {
   if (!catalog_pending_ || to == nullptr) return;
   catalog_ = to;
-  catalog_->RegisterObjects();
+  catalog_->MakeCurrent();
   if (to == catalog_base_) {
     catalog_pending_ = false;
     catalog_base_ = nullptr;

@@ -11,6 +11,7 @@ using Oid = uint32_t;
 
 inline constexpr Oid kInvalidOid = 0;
 inline constexpr Oid kFirstUserOid = 16384;
+inline constexpr Oid kPublicSchemaOid = 2200;
 
 inline constexpr Oid kBoolOid = 16, kByteaOid = 17, kCharOid = 18, kNameOid = 19, kInt8Oid = 20,
                      kInt2Oid = 21, kInt4Oid = 23, kRegprocOid = 24, kTextOid = 25, kOidOid = 26,
