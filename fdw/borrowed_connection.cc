@@ -63,10 +63,13 @@ void BorrowedConnection::Request(const BorrowedQuery& query) {
   RequestWriter request(&out_);
   statement_name_.clear();
   parse_sent_ = false;
+  out_is_simple_ = false;
   auto is_text = [](int16_t format) { return format == 0; };
   if (query.params.empty() &&
-      std::all_of(query.result_formats.begin(), query.result_formats.end(), is_text))
+      std::all_of(query.result_formats.begin(), query.result_formats.end(), is_text)) {
+    out_is_simple_ = true;
     return request.Query(query.sql);
+  }
   parse_sent_ = true;
   if (query.prepare) {
     statement_key_ = StatementCache::KeyOf(query.sql, query.params);
@@ -153,6 +156,7 @@ size_t BorrowedConnection::Receive(const BorrowedQuery& query, size_t wanted_byt
 }
 
 void BorrowedConnection::Handle(const BorrowedQuery& query, char type, std::string_view body) {
+  if (type != 'E' && !IsAsynchronous(type)) answered_ = true;
   switch (type) {
     case 'Z':
       ready_ = true;
@@ -207,7 +211,10 @@ bool BorrowedConnection::ReadAnswer(const BorrowedQuery& query, const RowReceive
     }
     size_t wanted = state == HeaderState::kValid ? header.total_bytes : kMessageHeaderBytes;
     if (Receive(query, wanted, before_wait) > 0) continue;
-    if (received_bytes_ == 0) return false;
+    // A FATAL before anything else means that the shard had not begun to read the statement (or
+    // ParseComplete would have come before it); the simple protocol does not tell that much.
+    bool farewell_only = error_ && error_->severity == "FATAL" && !answered_ && !out_is_simple_;
+    if (received_bytes_ == 0 || farewell_only) return false;
     Break(query, sqlstate::kConnectionFailure, "server closed the connection unexpectedly");
   }
   if (begin_ != end_) broken_ = true;  // what follows was not asked for
@@ -232,6 +239,7 @@ std::optional<uint64_t> BorrowedConnection::Run(const BorrowedQuery& query, cons
     ready_ = false;
     error_.reset();
     rows_ = received_bytes_ = 0;
+    answered_ = false;
     command_tag_.clear();
     last_received_us_ = MonotonicUs();
     Request(query);

@@ -72,7 +72,9 @@ class BorrowedConnection {
   // The running statement.
   bool busy_ = false;
   bool broken_ = false;
-  bool ready_ = false;  // ReadyForQuery came
+  bool ready_ = false;          // ReadyForQuery came
+  bool answered_ = false;       // something else than an error came
+  bool out_is_simple_ = false;  // sent by the simple protocol
   std::optional<RemoteError> error_;
   std::string statement_key_, statement_name_;
   bool parse_sent_ = false;

@@ -60,6 +60,7 @@ void Connection::Run(PostgresStream* stream) {
   begun_ = false;
   idle_ = false;
   received_bytes_ = 0;
+  answered_ = only_farewell_ = false;
   last_received_us_ = worker_->now_us;
   int64_t silence_us = stream->stream()->silence_timeout_us;
   if (silence_us > 0) silence_timer_.Arm(worker_->now_us + silence_us);
@@ -348,11 +349,16 @@ bool Connection::Handle(char type, std::string_view body) {
           remote->error.message);
       return true;
     }
-    if (remote->severity == "FATAL" || remote->severity == "PANIC") fatal_ = remote;
+    if (remote->severity == "FATAL" || remote->severity == "PANIC") {
+      fatal_ = remote;
+      only_farewell_ = !answered_;
+    }
+    answered_ = true;
     if (!steps_.empty() && !steps_.front().error) steps_.front().error = std::move(remote);
     return true;
   }
   if (IsAsynchronous(type)) return true;
+  answered_ = true;
   if (steps_.empty() || !IsAnswer(type)) {
     return Malformed(fmt::format("a message of type 0x{:02x}", static_cast<unsigned char>(type))),
            false;
@@ -381,6 +387,7 @@ bool Connection::HandleReady(char transaction_status) {
     return Malformed("a ReadyForQuery that cannot be read"), false;
   }
   if (steps_.empty()) return Malformed("a ReadyForQuery that was not asked for"), false;
+  answered_ = true;
   transaction_status_ = transaction_status;
   Step step = std::move(steps_.front());
   steps_.pop_front();

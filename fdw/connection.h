@@ -71,7 +71,9 @@ class Connection final : public RemoteSocket::User {
   size_t unsent_bytes() const { return socket_.unsent_bytes(); }
   // Whether it is worth trying the stream's statement again on another connection: this one was
   // idle before and died without a byte of answer.
-  bool died_unused() const { return reused_ && received_bytes_ == 0; }
+  // A FATAL that comes before anything else is none: the shard had not begun to read the statement,
+  // or ParseComplete would have come before it.
+  bool died_unused() const { return reused_ && (received_bytes_ == 0 || only_farewell_); }
   // Not free until ReleaseHold(): others still import the snapshot of this one's transaction.
   void Hold(SharedSnapshot* snapshot) { hold_ = snapshot; }
   void ReleaseHold();
@@ -185,6 +187,8 @@ class Connection final : public RemoteSocket::User {
   bool parsing_ = false;  // bytes are being looked at: no receive may be started
   bool reused_ = false;
   uint64_t received_bytes_ = 0;  // since Run
+  bool answered_ = false;        // since Run: a message came that answers something
+  bool only_farewell_ = false;   // since Run: a FATAL came, and nothing before it
   std::optional<Error> abort_error_;
   std::optional<RemoteError> fatal_;  // a FATAL that came outside of any step
   char transaction_status_ = 'I';

@@ -96,22 +96,40 @@ UniqueFd LeaseSet::TakeDescriptor(const Lease* lease) {
   return fd;
 }
 
-BorrowedConnection* LeaseSet::Find(const ConnectionSpec& spec) {
+std::optional<LeaseSet::Found> LeaseSet::Find(const Origin& origin) {
+  for (Entry& entry : entries_) {
+    if (entry.server != origin.server || entry.catalog != origin.catalog ||
+        entry.settings_version != origin.settings_version || entry.user != origin.user ||
+        entry.connection == nullptr)
+      continue;
+    if (entry.connection->CheckIdle()) return Found{entry.connection.get(), entry.server_name};
+    entry.connection.reset();
+  }
+  return std::nullopt;
+}
+
+std::optional<LeaseSet::Found> LeaseSet::Find(const Origin& origin, const ConnectionSpec& spec) {
   for (Entry& entry : entries_) {
     if (entry.pool_key != spec.pool_key) continue;
     if (entry.connection == nullptr) {
       if (entry.lease->state.load(std::memory_order_acquire) != LeaseState::kLent)  // L3
-        return nullptr;
+        return std::nullopt;
       // Without its descriptor it is given back at once: it looks unusable.
       entry.connection =
           std::make_unique<BorrowedConnection>(entry.lease, TakeDescriptor(entry.lease));
     }
-    if (entry.session_setup == spec.session_setup && entry.connection->CheckIdle())
-      return entry.connection.get();
+    if (entry.session_setup == spec.session_setup && entry.connection->CheckIdle()) {
+      entry.server = origin.server;
+      entry.catalog = origin.catalog;
+      entry.settings_version = origin.settings_version;
+      entry.user = origin.user;
+      entry.server_name = spec.server_name;
+      return Found{entry.connection.get(), entry.server_name};
+    }
     entry.connection.reset();
-    return nullptr;
+    return std::nullopt;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 Lease* LeaseSet::Want(const ConnectionSpec& spec) {
@@ -123,7 +141,7 @@ Lease* LeaseSet::Want(const ConnectionSpec& spec) {
     lease->backend = my_proc_number;
     lease->address = address_;
     lease->address_bytes = address_bytes_;
-    found = entries_.insert(entries_.end(), {std::string(spec.pool_key), {}, lease, nullptr});
+    found = entries_.insert(entries_.end(), {std::string(spec.pool_key), {}, {}, lease, nullptr});
     my_leases = this;
     on_leases_recalled = [] { my_leases->GiveBackIdle(); };
   }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "fdw/borrowed_connection.h"
 #include "shm/query_arena.h"
 #include "shm/stream.h"
@@ -18,8 +20,22 @@ class LeaseSet {
   LeaseSet(const LeaseSet&) = delete;
   LeaseSet& operator=(const LeaseSet&) = delete;
 
-  // The connection of this pool, prepared for these settings, if it is lent and can be used.
-  BorrowedConnection* Find(const ConnectionSpec& spec);
+  // What a ConnectionSpec is made from. As long as that is the same, the spec needs not be made
+  // again to find its connection.
+  struct Origin {
+    Oid server;
+    std::shared_ptr<const Catalog> catalog;
+    uint64_t settings_version;
+    std::string_view user;
+  };
+  struct Found {
+    BorrowedConnection* connection;
+    std::string_view server_name;
+  };
+  // The connection of this pool, prepared for these settings, if it is lent and can be used. Null
+  // without a spec: there is none, or it needs the spec.
+  std::optional<Found> Find(const Origin& origin);
+  std::optional<Found> Find(const Origin& origin, const ConnectionSpec& spec);
   // For a stream that is to be opened now: what makes the io worker lend its connection afterwards
   // (Stream::lease). Null where there is nothing to be had.
   Lease* Want(const ConnectionSpec& spec);
@@ -31,9 +47,14 @@ class LeaseSet {
 
  private:
   struct Entry {
-    std::string pool_key, session_setup;
+    std::string pool_key, session_setup, server_name;
     Lease* lease;
     std::unique_ptr<BorrowedConnection> connection;
+    // Of the spec that it was last found by.
+    Oid server = kInvalidOid;
+    std::shared_ptr<const Catalog> catalog;
+    uint64_t settings_version = 0;
+    std::string user;
   };
   bool OpenSocket();
   UniqueFd TakeDescriptor(const Lease* lease);

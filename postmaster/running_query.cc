@@ -102,6 +102,9 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
   context_.pin = session.pin;
   leases_ = session.leases;
+  catalog_ = session.catalog;
+  settings_version_ = session.settings->version();
+  user_ = session.user;
   context_.query_text = arena_.CopyString(options.text);
   context_.instrument = options.instrument;
   auto params = arena_.NewArray<Column>(options.params.size());
@@ -146,35 +149,47 @@ bool RunningQuery::CanBorrow() const {
 // On a shard's connection that is lent to this session, if there is one. If not, the io worker runs
 // the statement, and lends the connection for the next.
 std::optional<uint64_t> RunningQuery::RunBorrowed(RowSink* sink) {
-  const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
-  const ConnectionSpec* spec = context_.connect(scan.server);
-  if (BorrowedConnection* connection = leases_->Find(*spec)) {
-    ExecutionState state{};
-    state.statement = plan_;
-    state.context = &context_;
-    BorrowedQuery query{spec->server_name,
-                        scan.sql,
-                        MakeStreamParams(scan.params, state),
-                        MakeResultFormats(scan.binary, &arena_),
-                        !scan.params.empty(),
-                        context_.silence_timeout_us};
-    std::optional<uint64_t> rows;
-    try {
-      rows = connection->Run(
-          query, [&](std::string_view messages) { sink->Messages(messages); },
-          [&] { sink->BeforeWait(); });
-    } catch (...) {
-      leases_->DropUnusable();
-      throw;
-    }
-    leases_->DropUnusable();
-    if (rows) {
-      done_ = true;
-      return rows;
-    }
+  Oid server = static_cast<const ForeignScanPlan&>(*plan_->root).server;
+  LeaseSet::Origin origin{server, catalog_, settings_version_, user_};
+  const ConnectionSpec* spec = nullptr;
+  std::optional<LeaseSet::Found> found = leases_->Find(origin);
+  if (!found) {
+    spec = context_.connect(server);
+    found = leases_->Find(origin, *spec);
+  }
+  if (found) {
+    if (auto rows = RunOn(found->connection, found->server_name, sink)) return rows;
+    if (spec == nullptr) spec = context_.connect(server);
   }
   context_.lease = leases_->Want(*spec);
   return std::nullopt;
+}
+
+// nullopt: the connection was lost before an answer came.
+std::optional<uint64_t> RunningQuery::RunOn(BorrowedConnection* connection,
+                                            std::string_view server_name, RowSink* sink) {
+  const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
+  ExecutionState state{};
+  state.statement = plan_;
+  state.context = &context_;
+  BorrowedQuery query{server_name,
+                      scan.sql,
+                      MakeStreamParams(scan.params, state),
+                      MakeResultFormats(scan.binary, &arena_),
+                      !scan.params.empty(),
+                      context_.silence_timeout_us};
+  std::optional<uint64_t> rows;
+  try {
+    rows = connection->Run(
+        query, [&](std::string_view messages) { sink->Messages(messages); },
+        [&] { sink->BeforeWait(); });
+  } catch (...) {
+    leases_->DropUnusable();
+    throw;
+  }
+  leases_->DropUnusable();
+  if (rows) done_ = true;
+  return rows;
 }
 
 uint64_t RunningQuery::RunBatches(RowSink* sink, uint64_t rows_max) {

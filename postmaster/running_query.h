@@ -17,6 +17,7 @@ namespace sluice {
 class Catalog;
 class Settings;
 
+class BorrowedConnection;
 class LeaseSet;
 
 // What the session is, as far as running a query is concerned.
@@ -64,6 +65,8 @@ class RunningQuery {
   uint64_t RunSlices(RowSink* sink, uint64_t rows_max);
   bool CanBorrow() const;
   std::optional<uint64_t> RunBorrowed(RowSink* sink);
+  std::optional<uint64_t> RunOn(BorrowedConnection* connection, std::string_view server_name,
+                                RowSink* sink);
 
   SharedBlocks blocks_;
   Arena arena_{blocks_, 64 * 1024};
@@ -72,6 +75,9 @@ class RunningQuery {
   std::unique_ptr<Executor> executor_;
   bool done_ = false;
   LeaseSet* leases_ = nullptr;
+  std::shared_ptr<const Catalog> catalog_;
+  uint64_t settings_version_ = 0;
+  std::string user_;
   // What was claimed beyond the last Run's limit.
   Batch batch_;
   size_t batch_next_ = 0;

@@ -215,7 +215,8 @@ Settings::Entry& Settings::Find(std::string_view name, bool make_placeholder) {
 }
 
 const Settings::Entry& Settings::Find(std::string_view name) const {
-  auto found = entries_.find(Lower(name));
+  auto found = entries_.find(name);  // mostly in lower case already
+  if (found == entries_.end()) found = entries_.find(Lower(name));
   if (found == entries_.end()) Unknown(name);
   return found->second;
 }
@@ -328,6 +329,7 @@ void Settings::Assign(Entry* entry, const std::string& key, Value value, bool lo
 
 void Settings::EndLevel(bool commit) {
   if (level_ == 0) return;
+  bool changed = !saved_.empty() && saved_.back().level == level_;
   while (!saved_.empty() && saved_.back().level == level_) {
     Saved saved = std::move(saved_.back());
     saved_.pop_back();
@@ -358,11 +360,13 @@ void Settings::EndLevel(bool commit) {
     }
   }
   level_--;
-  version_++;
+  if (changed) version_++;
 }
 
 std::vector<std::pair<std::string, std::string>> Settings::TakeReports() {
   std::vector<std::pair<std::string, std::string>> changed;
+  if (reported_version_ == version_) return changed;
+  reported_version_ = version_;
   for (auto& [key, entry] : entries_) {
     if (entry.info == nullptr || !entry.info->reported) continue;
     std::string now = Show(key);

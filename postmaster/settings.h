@@ -94,10 +94,11 @@ class Settings {
   static Value Parse(const SettingInfo* info, std::string_view name, std::string_view text);
   void Assign(Entry* entry, const std::string& key, Value value, bool local);
 
-  std::map<std::string, Entry> entries_;  // by lower-case name
+  std::map<std::string, Entry, std::less<>> entries_;  // by lower-case name
   std::vector<Saved> saved_;
   int level_ = 0;
   uint64_t version_ = 1;
+  uint64_t reported_version_ = 0;  // what TakeReports has seen
 };
 
 // Integer text with a unit → base units of `info`; nullopt where it is no such thing.
