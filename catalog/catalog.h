@@ -63,7 +63,8 @@ enum class RelationKind : uint8_t {
   kPartitioned,
   kInheritsParent,
   kView,
-  kReplicated
+  kReplicated,
+  kMaterializedView,  // live: kept up to date by the view worker
 };
 enum class PartitionStrategy : uint8_t { kNone, kHash, kList, kRange };
 
@@ -102,10 +103,14 @@ struct Relation {
   PartitionKey key;           // kPartitioned
   std::vector<Oid> children;  // partitions or INHERITS children, in creation order
 
-  // kView: its query, relation names qualified by schema wherever a CTE does not have the same
-  // name; and the relations it names.
+  // kView, kMaterializedView: its query, relation names qualified by schema wherever a CTE does not
+  // have the same name; and the relations it names.
   std::string view_sql;
   std::vector<Oid> view_uses;
+  // kMaterializedView: the session's settings at CREATE under which its expressions go on being
+  // evaluated (TimeZone, …), and the command, for jobs.
+  Options view_settings;
+  std::string view_command;
   double row_estimate = 1000;
 
   // A table that Sluice made (distribution != kNone) is one ordinary table to users. Its leaves are

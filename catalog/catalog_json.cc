@@ -126,6 +126,8 @@ Json RelationToJson(const Relation& r) {
           {"children", r.children},
           {"view", r.view_sql},
           {"uses", r.view_uses},
+          {"view_settings", r.view_settings},
+          {"view_command", r.view_command},
           {"rows", r.row_estimate},
           {"distribution", static_cast<int>(r.distribution)},
           {"hidden", r.hidden},
@@ -157,6 +159,8 @@ Relation RelationFromJson(Oid oid, const Json& j) {
   Get(j, "children", &r.children);
   Get(j, "view", &r.view_sql);
   Get(j, "uses", &r.view_uses);
+  Get(j, "view_settings", &r.view_settings);
+  Get(j, "view_command", &r.view_command);
   Get(j, "rows", &r.row_estimate);
   GetEnum(j, "distribution", &r.distribution);
   Get(j, "hidden", &r.hidden);

@@ -131,6 +131,8 @@ KindWord WordOf(RelationKind kind) {
       return {"foreign table", "a", "FOREIGN TABLE"};
     case RelationKind::kView:
       return {"view", "a", "VIEW"};
+    case RelationKind::kMaterializedView:
+      return {"materialized view", "a", "MATERIALIZED VIEW"};
     default:
       return {"table", "a", "TABLE"};
   }
@@ -140,6 +142,7 @@ KindWord WantedWord(PgQuery__ObjectType type) {
   if (type == PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE)
     return WordOf(RelationKind::kForeignTable);
   if (type == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW) return WordOf(RelationKind::kView);
+  if (type == PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW) return WordOf(RelationKind::kMaterializedView);
   return WordOf(RelationKind::kPartitioned);
 }
 
@@ -204,6 +207,7 @@ void Drop(Ddl& ddl, const PgQuery__DropStmt& drop) {
     switch (drop.remove_type) {
       case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE:
       case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
+      case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW:
       case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE:
         item = NamedRelation(ddl, drop, drop.objects[i]);
         break;

@@ -30,6 +30,8 @@ const char* KindName(RelationKind kind) {
       return "foreign table";
     case RelationKind::kView:
       return "view";
+    case RelationKind::kMaterializedView:
+      return "materialized view";
     default:
       return "table";
   }

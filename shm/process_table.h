@@ -79,6 +79,7 @@ struct ProcessTable {
   ProcSlot* slots;
   uint32_t first_parallel_worker, parallel_workers;
   uint32_t first_backend, backends;
+  ProcNumber view_worker;
 };
 
 inline constexpr ProcNumber kPostmasterProc = 0;

@@ -62,6 +62,7 @@ void InitProcesses(ProcessTable* table, char* base, const Layout& layout,
   table->parallel_workers = config.max_parallel_workers;
   table->first_backend = 2 + config.max_parallel_workers;
   table->backends = config.max_connections;
+  table->view_worker = layout.slot_count - 1;
   for (uint32_t i = 0; i < table->count; i++) {
     auto* slot = new (&table->slots[i]) ProcSlot{};
     InitLatch(&slot->latch);

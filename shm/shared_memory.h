@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "shm/chunk_pool.h"
+#include "shm/live_views.h"
 #include "shm/process_table.h"
 #include "shm/query_arena.h"
 #include "shm/stream.h"
@@ -43,6 +44,7 @@ struct SharedMemory {
   RequestRing requests;
   // M1: raised (release) by whoever commits a catalog change; backends compare and load again.
   std::atomic<uint64_t> catalog_generation;
+  LiveViews live_views;
   // M2: counters from 1; relaxed: only that they differ matters.
   std::atomic<uint64_t> next_query_id;
   std::atomic<uint64_t> next_pin;

@@ -27,6 +27,9 @@ namespace sluice {
   X(kGatherQueueFull, "IPC", "GatherQueueFull", "Waiting for the leader to take rows")           \
   X(kHashBuild, "IPC", "HashBuild", "Waiting for other participants to finish a hash build")     \
   X(kParallelFinish, "IPC", "ParallelFinish", "Waiting for parallel workers to finish")          \
+  X(kViewWorkerMain, "Activity", "ViewWorkerMain", "Waiting in main loop of the view worker")    \
+  X(kViewProgress, "IPC", "ViewProgress",                                                        \
+    "Waiting for a materialized view to be created or to catch up")                              \
   X(kCatalogLock, "Lock", "Catalog", "Waiting to change the catalog")                            \
   X(kPgSleep, "Timeout", "PgSleep", "Waiting due to a call to pg_sleep")
 

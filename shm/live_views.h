@@ -1,0 +1,58 @@
+// What backends and the view worker tell each other. Durable state is in the view store; here is
+// only how to wait for it: positions reached, and who is to be woken.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shm/process_table.h"
+
+namespace sluice {
+
+inline constexpr uint32_t kReplicatedServersMax = 256;
+
+// One shard's stream of changes, as the view worker sees it.
+struct ReplicatedServer {
+  // W1: the server's oid; stored (release) by the view worker after the fields below were reset,
+  // loaded (acquire) by anyone; 0: no more entries. An entry keeps its server for good.
+  std::atomic<uint32_t> server;
+  // W2: all relaxed; written by the view worker, but `applied_lsn`, which is stored (release) after
+  // the epoch that reached it was committed, and loaded (acquire): who has seen it finds at least
+  // that epoch in the store.
+  std::atomic<uint64_t> applied_lsn;    // everything committed before it is in the views
+  std::atomic<uint64_t> confirmed_lsn;  // … and is durable: the shard was told
+  std::atomic<uint64_t> server_lsn;     // the end of the shard's WAL, as it told last
+  std::atomic<int64_t> applied_at_us;   // commit time of the last transaction applied
+  std::atomic<int64_t> server_time_us;  // the shard's clock when it told server_lsn
+  std::atomic<uint32_t> streaming;      // 1: its stream runs
+};
+
+struct LiveViews {
+  // W3: raised by the view worker after every committed epoch and every change of a job's state
+  // (release), before it wakes the waiters; loaded (acquire) by whoever waits.
+  std::atomic<uint64_t> news;
+  // W4: how many processes wait for news; incremented (seq_cst) before the waiter looks again.
+  std::atomic<uint32_t> waiters;
+  // W5: the newest catalog generation whose views the view worker has taken up (release); views
+  // that are not in that catalog are not in the store any more.
+  std::atomic<uint64_t> catalog_generation;
+  ReplicatedServer servers[kReplicatedServersMax];
+};
+
+// View worker: there is news for whoever waits.
+void PublishViewNews();
+// Any process: the catalog's views or a job were changed.
+void WakeViewWorker();
+
+// While it lives, this process's latch is set at news. Look again after making it.
+class ViewNewsWaiter {
+ public:
+  ViewNewsWaiter();
+  ~ViewNewsWaiter();
+  ViewNewsWaiter(const ViewNewsWaiter&) = delete;
+};
+
+// The entry of a server; null: its changes are not streamed. `make`: view worker only.
+ReplicatedServer* FindReplicatedServer(uint32_t server, bool make = false);
+
+}  // namespace sluice
