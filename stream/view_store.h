@@ -46,13 +46,15 @@ enum class StoredRelationKind : uint8_t { kSource, kView };
 //   kFailed:   stopped by an error (RelationInfo::failure); its rows no longer change.
 enum class RelationState : uint8_t { kCreating, kCaughtUp, kCreated, kFailed };
 
-// A stored relation: a bag of rows in key order.
-//   key_columns not empty: the rows' key in an order-preserving encoding (of a source: behind the
-//   shard's number). Empty: the row itself is the key and is stored with its multiplicity.
+// A stored relation: a bag of rows in key order. keyed: no two rows have the same key at a time.
+//   keyed:   the key is the key columns in an order-preserving encoding (of a source: behind the
+//            shard's number), or of columns that the view does not show (no key_columns then).
+//   keyless: the row itself is the key and is stored with its multiplicity.
 struct RelationInfo {
   Oid oid = kInvalidOid;  // the catalog's
   StoredRelationKind kind = StoredRelationKind::kSource;
   std::vector<StoredColumn> columns;
+  bool keyed = false;
   std::vector<int> key_columns;
   std::vector<Oid> inputs;  // of a view: each once
   RelationState state = RelationState::kCreating;
@@ -79,7 +81,8 @@ class ViewSnapshot {
   // `columns`: by name, in output order. Rows of multiplicity n come n times. The scan must not
   // outlive the snapshot.
   std::unique_ptr<RowSource> Scan(Oid relation, std::span<const std::string_view> columns) const;
-  // Only rows whose first key columns equal `key`, one-row columns (of a source: on `shard`).
+  // Rows whose first key columns equal `key`, one-row columns (of a source: on `shard`). Where
+  // those are only some of the key columns and long, others may be among them.
   std::unique_ptr<RowSource> Lookup(Oid relation, std::span<const std::string_view> columns,
                                     std::span<const Column> key, uint32_t shard = 0) const;
   // The feeding half's records (Epoch::Put).
@@ -96,7 +99,7 @@ class ViewSnapshot {
 
 class ViewStore {
  public:
-  // Errors: 58030, 53100; a reader gets 58P01 (undefined file) while no writer has made it yet.
+  // Errors: 58030, 53100; a reader gets 55000 while no writer has made it yet.
   static Result<std::unique_ptr<ViewStore>> Open(const std::string& directory,
                                                  const ViewStoreOptions& options);
   ~ViewStore();

@@ -1,0 +1,122 @@
+#include "stream/compiled_view.h"
+
+#include "common/error.h"
+#include "optimizer/plan_text.h"
+#include "stream/delta_filter.h"
+#include "stream/stored_relation.h"
+
+namespace sluice {
+
+// Where the root's deltas go: as stored bytes into the view's net change.
+class CompiledView::Sink : public DeltaOperator {
+ public:
+  Sink(ViewContext& context, std::span<const Oid> types, DeltaBuffer* delta)
+      : DeltaOperator(context), codec_(types), delta_(delta) {}
+
+  void Push(size_t, const DeltaBatch& batch) override {
+    for (size_t row = 0; row < batch.rows.rows; row++) {
+      row_.clear();
+      codec_.Append(batch.rows.columns, row, &row_);
+      delta_->Add(batch.keys == nullptr ? std::string_view(row_) : batch.keys[row], row_,
+                  batch.weights[row]);
+    }
+  }
+
+ private:
+  RowCodec codec_;
+  std::string row_;
+  DeltaBuffer* delta_;
+};
+
+CompiledView::CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan,
+                           StoreTransaction* transaction, bool create,
+                           const std::function<const RelationInfo&(Oid)>& info)
+    : plan_(std::move(plan)),
+      info_(info),
+      statistics_(static_cast<size_t>(plan_->statement->node_count)),
+      context_{view, transaction, create, &state_, {}} {
+  executor_context_.shared_arena = &arena_;
+  executor_context_.settings = &plan_->settings;
+  state_.statement = plan_->statement;
+  state_.context = &executor_context_;
+  state_.statistics = &statistics_;
+  for (const ResultColumn& column : plan_->statement->columns)
+    columns_.push_back({std::string(column.name), column.type, column.typmod, column.collation});
+  sink_ = std::make_unique<Sink>(context_, TypesOf(columns_), &delta_);
+  root_ = Compile(*plan_->statement->root);
+  root_->SetParent(sink_.get(), 0);
+}
+
+CompiledView::~CompiledView() = default;
+
+DeltaOperator* CompiledView::Compile(const Plan& plan) {
+  std::vector<DeltaOperator*> children;
+  std::unique_ptr<DeltaOperator> made = Make(plan, &children);
+  if (made == nullptr) return children[0];  // the node does nothing to a bag
+  for (size_t i = 0; i < children.size(); i++) children[i]->SetParent(made.get(), i);
+  operators_.push_back(std::move(made));
+  return operators_.back().get();
+}
+
+// The operator of a node, whose inputs go to `children`; nullptr: the node's only input will do.
+std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
+                                                  std::vector<DeltaOperator*>* children) {
+  auto compile_children = [&] {
+    for (const Plan* child : plan.children) children->push_back(Compile(*child));
+  };
+  switch (plan.kind) {
+    case PlanKind::kViewScan: {
+      const auto& scan = static_cast<const ViewScanPlan&>(plan);
+      auto made = std::make_unique<DeltaScan>(scan, info_(scan.relation), context_);
+      scans_.push_back(made.get());
+      return made;
+    }
+    case PlanKind::kResult:
+    case PlanKind::kValuesScan:
+    case PlanKind::kFunctionScan:
+      return std::make_unique<DeltaConstant>(plan, context_);
+    case PlanKind::kAppend:
+      compile_children();
+      return std::make_unique<DeltaAppend>(context_);
+    case PlanKind::kFilter:
+      compile_children();
+      return std::make_unique<DeltaFilter>(static_cast<const FilterPlan&>(plan), *children->front(),
+                                           context_);
+    case PlanKind::kProject:
+      compile_children();
+      return std::make_unique<DeltaProject>(static_cast<const ProjectPlan&>(plan),
+                                            *children->front(), context_);
+    case PlanKind::kSort:  // the order of stored rows is their key's
+    case PlanKind::kMaterialize:
+      compile_children();
+      return nullptr;
+    default:
+      Refuse("{} is not supported in a live view", DescribeNode(plan, false).title);
+  }
+}
+
+bool CompiledView::keyed() const {
+  return root_->keyed();
+}
+
+std::vector<int> CompiledView::key_columns() const {
+  std::vector<int> keys = root_->key_columns();
+  for (int key : keys)
+    if (key >= static_cast<int>(columns_.size())) return {};  // junk: not stored
+  return keys;
+}
+
+void CompiledView::Start() {
+  for (auto& op : operators_) op->Start();
+}
+
+void CompiledView::Push(Oid input, const DeltaBatch& rows) {
+  for (DeltaScan* scan : scans_)
+    if (scan->input() == input) scan->Push(0, rows);
+}
+
+void CompiledView::Finish() {
+  for (auto& op : operators_) op->Finish();
+}
+
+}  // namespace sluice

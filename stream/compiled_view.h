@@ -1,0 +1,58 @@
+// A view's plan as delta operators: deltas of its inputs in, the view's own net change out.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "optimizer/view_plan.h"
+#include "stream/delta_buffer.h"
+#include "stream/delta_operator.h"
+#include "stream/delta_scan.h"
+#include "stream/row_codec.h"
+#include "stream/view_store.h"
+
+namespace sluice {
+
+class CompiledView {
+ public:
+  // `info` tells what a relation that the view reads stores. Refuses (0A000) by name what cannot be
+  // maintained. `create`: operators' tables are made.
+  CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan, StoreTransaction* transaction,
+               bool create, const std::function<const RelationInfo&(Oid)>& info);
+  ~CompiledView();
+
+  // What the view stores, in terms of RelationInfo.
+  const std::vector<StoredColumn>& columns() const { return columns_; }
+  bool keyed() const;
+  std::vector<int> key_columns() const;
+
+  // One step: Start (once in the view's life) or any number of Push, then Finish. The change is
+  // then in delta(), errors of rows in the tally; the caller clears both.
+  void Start();
+  void Push(Oid input, const DeltaBatch& rows);
+  void Finish();
+  DeltaBuffer& delta() { return delta_; }
+  ErrorTally& errors() { return context_.errors; }
+
+ private:
+  class Sink;
+  DeltaOperator* Compile(const Plan& plan);
+  std::unique_ptr<DeltaOperator> Make(const Plan& plan, std::vector<DeltaOperator*>* children);
+
+  std::shared_ptr<const ViewPlan> plan_;
+  std::function<const RelationInfo&(Oid)> info_;
+  Arena arena_;
+  std::vector<StoredColumn> columns_;
+  std::vector<NodeStatistics> statistics_;
+  ExecutorContext executor_context_;
+  ExecutionState state_;
+  ViewContext context_;
+  std::vector<std::unique_ptr<DeltaOperator>> operators_;  // inputs before their users
+  std::vector<DeltaScan*> scans_;
+  DeltaOperator* root_ = nullptr;
+  DeltaBuffer delta_;
+  std::unique_ptr<Sink> sink_;
+};
+
+}  // namespace sluice

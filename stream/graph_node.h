@@ -1,0 +1,90 @@
+// Inside stream/: what the view graph holds of each stored relation, and of the epoch that runs.
+#pragma once
+
+#include <map>
+
+#include "stream/compiled_view.h"
+#include "stream/store_record.h"
+#include "stream/stored_relation.h"
+#include "stream/view_graph.h"
+
+namespace sluice {
+
+struct GraphNode {
+  RelationInfo info;
+  uint64_t sequence = 0;  // of creation: inputs have smaller ones
+  std::unique_ptr<StoredRelation> stored;
+  bool info_changed = false;
+  // Source: its net change since the graph was last run.
+  DeltaBuffer source_delta;
+  std::unique_ptr<KeyEncoder> key_encoder;
+  // View.
+  std::unique_ptr<CompiledView> compiled;
+  std::map<Oid, Edge> edges;  // by input
+  bool edges_changed = false;
+  bool pushed = false;  // something was pushed that is not finished yet
+
+  DeltaBuffer* delta() {
+    if (info.kind == StoredRelationKind::kSource) return &source_delta;
+    return compiled == nullptr ? nullptr : &compiled->delta();
+  }
+  bool failed() const { return info.state == RelationState::kFailed; }
+};
+
+struct ViewGraph::Impl {
+  explicit Impl(ViewStore* view_store) : store(view_store) {}
+  ~Impl() { Abort(); }
+
+  ViewStore* store;
+  StoreTransaction transaction;
+  LmdbTable meta, feed, errors;
+  uint64_t epoch = 0;
+  std::map<Oid, std::shared_ptr<const ViewPlan>> plans;  // attached
+  // Loaded in the first epoch, and again after one was aborted: handles of tables that it opened
+  // are gone, and operators may remember what did not happen.
+  bool loaded = false;
+  std::map<Oid, GraphNode> nodes;
+  uint64_t next_sequence = 1;
+
+  // view_graph.cc
+  void Begin();
+  void Abort();
+  void Commit();
+  void Load();
+  void CompileView(GraphNode* node, bool create);
+  GraphNode& Known(Oid relation);
+  std::vector<GraphNode*> ViewsInOrder();
+  void UpdateStates();
+  void SaveChanged();
+  void RaiseGeneration();
+  void DropTables(Oid relation);
+  void Fail(GraphNode* node, const Error& error);
+
+  // propagate.cc
+  void Propagate();
+  void PropagateIfLarge(const GraphNode& source);
+  void Finish(GraphNode* view);
+  void Deliver(GraphNode* view, GraphNode& input, std::span<const DeltaBuffer::Entry> rows);
+  size_t Backfill(Oid view, Oid input, size_t rows_max);
+
+  // apply_changes.cc
+  void Apply(Oid source, uint32_t shard, const ChangeBatch& changes);
+  void Insert(Oid source, uint32_t shard, const Batch& rows);
+  void Truncate(Oid source, uint32_t shard);
+};
+
+// Runs `fn`; what it throws is the relation's failure, unless the store itself failed.
+template <typename Fn>
+void AsFailureOf(Oid relation, Fn&& fn) {
+  try {
+    fn();
+  } catch (const ViewFailure&) {
+    throw;
+  } catch (const QueryError& e) {
+    std::string code = SqlStateText(e.error.state);
+    if (code.starts_with("53") || code.starts_with("58")) throw;
+    throw ViewFailure(relation, e.error);
+  }
+}
+
+}  // namespace sluice

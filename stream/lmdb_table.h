@@ -1,0 +1,71 @@
+// LMDB with errors as QueryErrors: a table of the environment in the current transaction.
+#pragma once
+
+#include <lmdb.h>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/error.h"
+
+namespace sluice {
+
+Error LmdbError(int code, std::string_view what);
+inline void CheckLmdb(int code, std::string_view what) {
+  if (code != 0) throw QueryError(LmdbError(code, what));
+}
+
+// The transaction of the epoch that runs, or of a snapshot; tables refer to it.
+struct StoreTransaction {
+  MDB_txn* txn = nullptr;
+};
+
+// Values and keys returned are views of the map (or of a page being written): valid until the next
+// write in the same transaction.
+class LmdbTable {
+ public:
+  LmdbTable() = default;
+  // Opens it; makes it where `create`. Without it and missing: exists() is false, and it is empty.
+  LmdbTable(StoreTransaction* transaction, const std::string& name, bool create);
+
+  bool exists() const { return exists_; }
+  std::optional<std::string_view> Get(std::string_view key) const;
+  void Put(std::string_view key, std::string_view value) const;
+  // REQUIRES: key is greater than all others. Fills pages instead of halving them.
+  void Append(std::string_view key, std::string_view value) const;
+  bool Delete(std::string_view key) const;  // false: it wasn't there
+  // The table is gone when the transaction commits.
+  void Drop() const;
+  void Clear() const;
+  uint64_t entries() const;
+
+ private:
+  friend class LmdbCursor;
+  StoreTransaction* transaction_ = nullptr;
+  MDB_dbi dbi_ = 0;
+  bool exists_ = false;
+};
+
+// A place in a table. Writes to the table by others than this cursor make it invalid: Seek again.
+class LmdbCursor {
+ public:
+  explicit LmdbCursor(const LmdbTable& table);
+  ~LmdbCursor();
+  LmdbCursor(const LmdbCursor&) = delete;
+  LmdbCursor& operator=(const LmdbCursor&) = delete;
+
+  // At the first entry whose key is ≥ `key`; the very first or last entry. False: there is none.
+  bool Seek(std::string_view key);
+  bool First();
+  bool Last();
+  bool Next();
+  std::string_view key() const;
+  std::string_view value() const;
+
+ private:
+  bool Move(MDB_cursor_op operation);
+  MDB_cursor* cursor_ = nullptr;
+  MDB_val key_{}, value_{};
+};
+
+}  // namespace sluice

@@ -1,0 +1,113 @@
+// How changes run through the graph: every view once, inputs first.
+#include "common/error.h"
+#include "stream/graph_node.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kPendingRowsMax = 64 * 1024, kPendingBytesMax = size_t{64} << 20;
+
+}  // namespace
+
+void ViewGraph::Impl::PropagateIfLarge(const GraphNode& source) {
+  if (source.source_delta.size() > kPendingRowsMax ||
+      source.source_delta.memory_bytes() > kPendingBytesMax)
+    Propagate();
+}
+
+void ViewGraph::Impl::Propagate() {
+  for (GraphNode* view : ViewsInOrder()) {
+    if (view->failed()) continue;
+    for (auto& [oid, edge] : view->edges) {
+      GraphNode& input = Known(oid);
+      DeltaBuffer* delta = input.delta();
+      if (delta == nullptr || delta->empty()) continue;
+      std::vector<DeltaBuffer::Entry> covered;
+      std::span<const DeltaBuffer::Entry> rows = delta->Settle();
+      if (!edge.at_end) {
+        std::string buffer;
+        for (const DeltaBuffer::Entry& entry : rows)
+          if (edge.Covers(StoredKey(entry.key, &buffer))) covered.push_back(entry);
+        rows = covered;
+      }
+      if (!rows.empty()) Deliver(view, input, rows);
+    }
+    if (view->pushed) Finish(view);
+  }
+  for (auto& [oid, node] : nodes)
+    if (DeltaBuffer* delta = node.delta()) delta->Clear();
+}
+
+void ViewGraph::Impl::Finish(GraphNode* view) {
+  view->pushed = false;
+  AsFailureOf(view->info.oid, [&] {
+    view->compiled->Finish();
+    view->stored->Apply(view->compiled->delta().Settle());
+    view->compiled->errors().Apply(errors, view->info.oid);
+  });
+}
+
+void ViewGraph::Impl::Deliver(GraphNode* view, GraphNode& input,
+                              std::span<const DeltaBuffer::Entry> rows) {
+  if (view->compiled == nullptr) {
+    Fail(view, MakeError(sqlstate::kObjectNotInPrerequisiteState,
+                         "changes came while the view was not attached"));
+    return;
+  }
+  view->pushed = true;
+  AsFailureOf(view->info.oid, [&] {
+    BatchBuffer buffer(TypesOf(input.info.columns));
+    int64_t weights[kBatchRows];
+    std::string_view keys[kBatchRows];
+    DeltaBatch batch{{}, weights, input.stored->keyed() ? keys : nullptr};
+    for (size_t first = 0; first < rows.size(); first += kBatchRows) {
+      size_t count = std::min(kBatchRows, rows.size() - first);
+      buffer.Clear();
+      for (size_t i = 0; i < count; i++) {
+        const DeltaBuffer::Entry& entry = rows[first + i];
+        input.stored->codec().Decode(entry.row, i, &buffer);
+        weights[i] = entry.weight;
+        keys[i] = entry.key;
+      }
+      buffer.Show(count, &batch.rows);
+      view->compiled->Push(input.info.oid, batch);
+    }
+  });
+}
+
+size_t ViewGraph::Impl::Backfill(Oid view_oid, Oid input_oid, size_t rows_max) {
+  Propagate();  // afterwards the input's stored rows are what its edges have seen
+  GraphNode& view = Known(view_oid);
+  GraphNode& input = Known(input_oid);
+  Edge& edge = view.edges.at(input_oid);
+  if (view.failed() || edge.at_end) return 0;
+  size_t delivered = 0;
+  view.edges_changed = true;
+  while (delivered < rows_max && !edge.at_end) {
+    // Copied out: pushing them writes to the store, which may move what the cursor shows.
+    Arena arena;
+    std::vector<DeltaBuffer::Entry> rows;
+    std::string last = edge.cursor;
+    {
+      LmdbCursor cursor(input.stored->table());
+      bool found = cursor.Seek(edge.cursor);
+      if (found && cursor.key() == edge.cursor) found = cursor.Next();
+      size_t wanted = std::min(kBatchRows, rows_max - delivered);
+      for (; found && rows.size() < wanted; found = cursor.Next()) {
+        StoredRow row = input.stored->Unpack(cursor.key(), cursor.value());
+        rows.push_back({arena.CopyString(row.key), arena.CopyString(row.row),
+                        static_cast<int64_t>(row.count)});
+        last = cursor.key();
+      }
+      edge.at_end = !found;
+    }
+    if (!rows.empty()) Deliver(&view, input, rows);
+    edge.cursor = edge.at_end ? std::string() : last;
+    delivered += rows.size();
+  }
+  edge.rows_delivered += delivered;
+  Propagate();
+  return delivered;
+}
+
+}  // namespace sluice

@@ -1,0 +1,178 @@
+// The store, edges and their cursors, over views that filter and project.
+#include "stream/view_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "stream/testing.h"
+
+namespace sluice::testing {
+namespace {
+
+constexpr std::nullopt_t kNull = std::nullopt;
+
+TEST(ViewGraphTest, AViewFollowsItsTable) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4", "s text"}, {0});
+  h.CreateView("m", "SELECT id, v * 2 AS w, s FROM t WHERE v > 1 OR v IS NULL");
+  h.Insert("t", {{"1", "1", "a"}, {"2", "2", "b"}, {"3", kNull, kNull}});
+  h.Commit();
+  h.Expect("m", {{"2", "4", "b"}, {"3", kNull, kNull}});
+  h.Update("t", {"1", "1", "a"}, {"1", "5", "aa"});
+  h.Delete("t", {"3", kNull, kNull});
+  h.Commit();
+  h.Expect("m", {{"2", "4", "b"}, {"1", "10", "aa"}});
+  h.Truncate("t");
+  h.Commit();
+  h.Expect("m", {});
+  h.Check();
+}
+
+TEST(ViewGraphTest, AKeylessTableIsABag) {
+  ViewHarness h;
+  h.AddTable("t", {"v int4"}, {});
+  h.CreateView("m", "SELECT v FROM t");
+  h.Insert("t", {{"1"}, {"1"}, {kNull}, {"2"}});
+  h.Commit();
+  h.Expect("m", {{"1"}, {"1"}, {kNull}, {"2"}});
+  h.Delete("t", {"1"});
+  h.Update("t", {kNull}, {"7"});
+  h.Commit();
+  h.Expect("m", {{"1"}, {"7"}, {"2"}});
+}
+
+TEST(ViewGraphTest, AnAbortedEpochLeavesNothingBehind) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  h.CreateView("m", "SELECT v FROM t");
+  h.Insert("t", {{"1", "1"}});
+  h.epoch().Put("lsn", "5");
+  h.Commit();
+  h.Insert("t", {{"2", "2"}});
+  h.epoch().Put("lsn", "6");
+  h.Rollback();
+  h.Expect("m", {{"1"}});
+  EXPECT_EQ(h.store().Snapshot()->Get("lsn"), "5");
+  h.Insert("t", {{"2", "3"}});
+  h.Commit();
+  h.Expect("m", {{"1"}, {"3"}});
+  h.Reopen();
+  h.Insert("t", {{"3", "4"}});
+  h.Commit();
+  h.Expect("m", {{"1"}, {"3"}, {"4"}});
+}
+
+TEST(ViewGraphTest, ChangesOfWhatWasNotDeliveredYetDoNotReachTheView) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  for (int i = 0; i < 100; i++) h.Insert("t", {{std::to_string(i), "0"}});
+  h.Commit();
+  h.CreateView("m", "SELECT id, v FROM t", false);
+  EXPECT_EQ(h.epoch().Backfill(h.OidOf("m"), h.OidOf("t"), 50), 50u);
+  h.Update("t", {"10", "0"}, {"10", "1"});
+  h.Update("t", {"90", "0"}, {"90", "1"});
+  h.Update("t", {"20", "0"}, {"95000", "0"});  // leaves the part that was delivered
+  h.Update("t", {"91", "0"}, {"-1", "0"});     // enters it
+  h.Commit();
+  EXPECT_THROW(h.Stored("m"), QueryError);  // still being created
+  h.Build("m", 7);
+  EXPECT_EQ(h.Stored("m").size(), 100u);
+  h.Check();
+}
+
+TEST(ViewGraphTest, AViewOnAViewIsBuiltWhileBothGrow) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  for (int i = 0; i < 500; i++)
+    h.Insert("t", {{std::to_string(i), std::to_string(i % 7)}}, static_cast<uint32_t>(i % 4));
+  h.Commit();
+  h.CreateView("a", "SELECT id, v FROM t WHERE v > 0", false);
+  h.CreateView("b", "SELECT id, v + 1 AS w FROM a WHERE v > 1", false);
+  h.CreateView("c", "SELECT w FROM b", false);
+  Oid a = h.OidOf("a"), b = h.OidOf("b"), t = h.OidOf("t");
+  // Made over an empty view: what comes, comes as changes.
+  EXPECT_TRUE(h.epoch().Edges(b)[0].at_end);
+  for (int step = 0; step < 4; step++) {
+    h.epoch().Backfill(a, t, 60);
+    h.Insert("t", {{std::to_string(1000 + step), "3"}});
+    h.Delete("t", {std::to_string(step * 4), std::to_string(step * 4 % 7)});
+    h.Commit();
+  }
+  EXPECT_EQ(h.epoch().Relation(a)->state, RelationState::kCreating);
+  EXPECT_EQ(h.epoch().Relation(b)->state, RelationState::kCaughtUp);
+  h.CreateView("d", "SELECT id FROM a", false);
+  h.Build("d", 10);
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("d"))->state, RelationState::kCaughtUp);
+  h.Build("a");
+  EXPECT_EQ(h.epoch().Relation(b)->state, RelationState::kCreated);
+  h.Commit();
+  h.Check();
+  h.DropView("d");
+  h.Commit();
+  h.Check();
+}
+
+TEST(ViewGraphTest, AnErrorOnARowIsKeptUntilTheRowIsGone) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  h.CreateView("m", "SELECT id, 10 / v AS q FROM t");
+  h.CreateView("fine", "SELECT id FROM t");
+  h.CreateView("above", "SELECT id FROM m");
+  h.Insert("t", {{"1", "5"}, {"2", "0"}, {"3", "0"}, {"4", "2"}});
+  h.Commit();
+  h.Check();
+  EXPECT_THROW(h.Stored("m"), QueryError);
+  EXPECT_THROW(h.Stored("above"), QueryError);
+  EXPECT_EQ(h.Stored("fine").size(), 4u);
+  h.Delete("t", {"2", "0"});
+  h.Commit();
+  EXPECT_THROW(h.Stored("m"), QueryError);
+  h.Update("t", {"3", "0"}, {"3", "1"});
+  h.Commit();
+  h.Expect("m", {{"1", "2"}, {"3", "10"}, {"4", "5"}});
+  h.Check();
+}
+
+TEST(ViewGraphTest, LongKeysAndValuesAreStoredWhole) {
+  ViewHarness h;
+  h.AddTable("t", {"k text", "v int4"}, {0});
+  h.AddTable("loose", {"k text"}, {});
+  h.CreateView("m", "SELECT k, v FROM t");
+  h.CreateView("l", "SELECT k FROM loose");
+  std::string base(2000, 'x');
+  for (int i = 0; i < 20; i++) {
+    h.Insert("t", {{base + std::to_string(i), std::to_string(i)}});
+    h.Insert("loose", {{base + std::to_string(i % 3)}});
+  }
+  h.Commit();
+  h.Update("t", {base + "3", "3"}, {base + "3", "33"});
+  h.Delete("t", {base + "4", "4"});
+  h.Delete("loose", {base + "1"});
+  h.Commit();
+  EXPECT_EQ(h.Stored("m").size(), 19u);
+  EXPECT_EQ(h.Stored("l").size(), 19u);
+  h.Check();
+}
+
+TEST(ViewGraphTest, AContradictionStopsTheEpochAndNamesTheSource) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  h.Insert("t", {{"1", "1"}});
+  h.Commit();
+  EXPECT_THROW(h.Insert("t", {{"1", "2"}}), ViewFailure);
+  h.Rollback();
+  EXPECT_THROW(h.Delete("t", {"9", "9"}), ViewFailure);
+  h.Rollback();
+  h.Update("t", {"1", "1"}, {"1", "3"});
+  h.Commit();
+}
+
+TEST(ViewGraphTest, WhatChangesByItselfIsRefused) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  EXPECT_THROW(h.AddView("m", "SELECT id, random() AS r FROM t"), QueryError);
+  EXPECT_THROW(h.AddView("m", "SELECT id, now() AS r FROM t"), QueryError);
+  EXPECT_THROW(h.AddView("m", "SELECT id, current_date AS r FROM t"), QueryError);
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -1,0 +1,242 @@
+#include "stream/view_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/stat.h>
+
+#include "common/assert.h"
+#include "stream/delta_operator.h"
+#include "stream/store_record.h"
+#include "stream/stored_relation.h"
+
+namespace sluice {
+namespace {
+
+constexpr unsigned kTablesMax = 8192;
+
+}  // namespace
+
+ViewStore::Impl::~Impl() {
+  SLUICE_ASSERT(snapshots == 0);
+  if (env != nullptr) mdb_env_close(env);
+}
+
+int ViewStore::Impl::Open(const std::string& directory) {
+  if (options.writer && mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return errno;
+  int code = mdb_env_create(&env);
+  if (code == 0) code = mdb_env_set_maxdbs(env, kTablesMax);
+  if (code == 0) code = mdb_env_set_maxreaders(env, options.readers_max);
+  if (code == 0) code = mdb_env_set_mapsize(env, options.map_bytes);
+  // NOTLS: a snapshot belongs to a statement, not to a thread. NOMETASYNC: after a power loss the
+  // last epoch may be gone, and the shards still have its changes.
+  unsigned flags = MDB_NOMETASYNC | MDB_NOTLS | (options.writer ? 0u : unsigned{MDB_RDONLY});
+  if (code == 0) code = mdb_env_open(env, directory.c_str(), flags, 0600);
+  MDB_envinfo info;
+  if (code == 0) code = mdb_env_info(env, &info);
+  if (code == 0) map_bytes = info.me_mapsize;
+  return code;
+}
+
+int ViewStore::Impl::BeginTransaction(unsigned flags, MDB_txn** txn) {
+  int code = mdb_txn_begin(env, nullptr, flags, txn);
+  if (code == MDB_READERS_FULL) {
+    int dead = 0;
+    mdb_reader_check(env, &dead);
+    code = mdb_txn_begin(env, nullptr, flags, txn);
+  }
+  if (code == MDB_MAP_RESIZED && snapshots == 0) {  // the writer has made it larger
+    code = mdb_env_set_mapsize(env, 0);
+    if (code == 0) code = mdb_txn_begin(env, nullptr, flags, txn);
+  }
+  return code;
+}
+
+void ViewStore::Impl::GrowMap() {
+  MDB_envinfo info;
+  MDB_stat stat;
+  CheckLmdb(mdb_env_info(env, &info), "look at");
+  CheckLmdb(mdb_env_stat(env, &stat), "look at");
+  size_t used = (info.me_last_pgno + 1) * stat.ms_psize;
+  if (snapshots > 0 || (!map_full && used < map_bytes / 2)) return;
+  CheckLmdb(mdb_env_set_mapsize(env, map_bytes * 2), "enlarge");
+  map_bytes *= 2;
+  map_full = false;
+}
+
+// Tables can only be opened in a transaction that ends before others use them.
+void ViewStore::Impl::OpenTables() {
+  StoreTransaction transaction;
+  CheckLmdb(BeginTransaction(MDB_RDONLY, &transaction.txn), "read");
+  try {
+    LmdbTable meta(&transaction, kMetaTable, false);
+    for (const char* name : {kFeedTable, kErrorTable}) LmdbTable(&transaction, name, false);
+    ForEachEntry(meta, "R", [&](std::string_view, std::string_view value) {
+      uint64_t sequence;
+      RelationInfo info = LoadInfo(value, &sequence);
+      StoredRelation(&transaction, info, false);
+    });
+    generation = LoadNumber(meta, kGenerationKey);
+  } catch (...) {
+    mdb_txn_abort(transaction.txn);
+    throw;
+  }
+  CheckLmdb(mdb_txn_commit(transaction.txn), "read");
+}
+
+ViewStore::ViewStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ViewStore::~ViewStore() = default;
+
+Result<std::unique_ptr<ViewStore>> ViewStore::Open(const std::string& directory,
+                                                   const ViewStoreOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  if (int code = impl->Open(directory); code != 0) return LmdbError(code, "open");
+  return std::unique_ptr<ViewStore>(new ViewStore(std::move(impl)));
+}
+
+struct ViewSnapshot::Impl {
+  ViewStore::Impl* store;
+  StoreTransaction transaction;
+  LmdbTable meta, feed, errors;
+  mutable std::map<Oid, std::unique_ptr<StoredRelation>> opened;
+
+  ~Impl() {
+    opened.clear();
+    if (transaction.txn != nullptr) mdb_txn_abort(transaction.txn);
+    store->snapshots--;
+  }
+
+  RelationInfo Known(Oid relation) const {
+    std::optional<std::string_view> value = meta.Get(RelationKey(relation));
+    if (!value) Throw(sqlstate::kUndefinedTable, "relation with OID {} has no rows here", relation);
+    uint64_t sequence;
+    return LoadInfo(*value, &sequence);
+  }
+
+  const StoredRelation& Stored(const RelationInfo& info) const {
+    auto& relation = opened[info.oid];
+    if (relation == nullptr)
+      relation = std::make_unique<StoredRelation>(const_cast<StoreTransaction*>(&transaction), info,
+                                                  false);
+    return *relation;
+  }
+};
+
+std::unique_ptr<ViewSnapshot> ViewStore::Snapshot() {
+  for (;;) {
+    auto impl = std::make_unique<ViewSnapshot::Impl>();
+    impl->store = impl_.get();
+    impl_->snapshots++;
+    int code = impl_->BeginTransaction(MDB_RDONLY, &impl->transaction.txn);
+    CheckLmdb(code, "read");
+    if (impl_->generation > 0) {
+      impl->meta = LmdbTable(&impl->transaction, kMetaTable, false);
+      if (LoadNumber(impl->meta, kGenerationKey) == impl_->generation) {
+        impl->feed = LmdbTable(&impl->transaction, kFeedTable, false);
+        impl->errors = LmdbTable(&impl->transaction, kErrorTable, false);
+        return std::unique_ptr<ViewSnapshot>(new ViewSnapshot(std::move(impl)));
+      }
+    }
+    impl = nullptr;
+    impl_->OpenTables();
+    if (impl_->generation == 0)
+      Throw(sqlstate::kObjectNotInPrerequisiteState, "the view store is empty");
+  }
+}
+
+ViewSnapshot::ViewSnapshot(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ViewSnapshot::~ViewSnapshot() = default;
+
+uint64_t ViewSnapshot::epoch() const {
+  return LoadNumber(impl_->meta, kEpochKey);
+}
+
+std::optional<RelationInfo> ViewSnapshot::Relation(Oid relation) const {
+  if (!impl_->meta.Get(RelationKey(relation))) return std::nullopt;
+  RelationInfo info = impl_->Known(relation);
+  info.rows = impl_->Stored(info).table().entries();
+  return info;
+}
+
+std::vector<RelationInfo> ViewSnapshot::Relations() const {
+  std::vector<RelationInfo> relations;
+  ForEachEntry(impl_->meta, "R", [&](std::string_view, std::string_view value) {
+    uint64_t sequence;
+    RelationInfo info = LoadInfo(value, &sequence);
+    info.rows = impl_->Stored(info).table().entries();
+    relations.push_back(std::move(info));
+  });
+  return relations;
+}
+
+void ViewSnapshot::CheckReadable(Oid relation) const {
+  RelationInfo info = impl_->Known(relation);
+  if (info.failure) throw QueryError(*info.failure);
+  for (Oid input : info.inputs) CheckReadable(input);
+  if (info.state != RelationState::kCreated)
+    Throw(sqlstate::kObjectNotInPrerequisiteState, "relation with OID {} is still being created",
+          relation);
+  ForEachEntry(
+      impl_->errors, ErrorKeyPrefix(relation),
+      [](std::string_view, std::string_view value) { throw QueryError(LoadTalliedError(value)); });
+}
+
+namespace {
+
+std::vector<int> Places(const RelationInfo& info, std::span<const std::string_view> columns,
+                        std::vector<Oid>* types) {
+  std::vector<int> place(info.columns.size(), -1);
+  for (std::string_view name : columns) {
+    auto found = std::find_if(info.columns.begin(), info.columns.end(),
+                              [&](const StoredColumn& column) { return column.name == name; });
+    if (found == info.columns.end())
+      Throw(sqlstate::kUndefinedColumn, "column \"{}\" is not among the stored ones", name);
+    place[static_cast<size_t>(found - info.columns.begin())] = static_cast<int>(types->size());
+    types->push_back(found->type);
+  }
+  return place;
+}
+
+}  // namespace
+
+std::unique_ptr<RowSource> ViewSnapshot::Scan(Oid relation,
+                                              std::span<const std::string_view> columns) const {
+  RelationInfo info = impl_->Known(relation);
+  std::vector<Oid> types;
+  std::vector<int> place = Places(info, columns, &types);
+  return std::make_unique<StoredRelationScan>(&impl_->Stored(info), std::move(place), types);
+}
+
+std::unique_ptr<RowSource> ViewSnapshot::Lookup(Oid relation,
+                                                std::span<const std::string_view> columns,
+                                                std::span<const Column> key, uint32_t shard) const {
+  RelationInfo info = impl_->Known(relation);
+  SLUICE_ASSERT(key.size() <= info.key_columns.size());
+  std::vector<Oid> types, key_types;
+  std::vector<int> place = Places(info, columns, &types);
+  for (size_t i = 0; i < key.size(); i++)
+    key_types.push_back(info.columns[static_cast<size_t>(info.key_columns[i])].type);
+  std::string prefix, buffer;
+  if (info.kind == StoredRelationKind::kSource) AppendShard(shard, &prefix);
+  KeyEncoder(key_types).Append(key, 0, &prefix);
+  if (IsLongKey(prefix)) {
+    bool whole = key.size() == info.key_columns.size();
+    prefix = whole ? std::string(StoredKey(prefix, &buffer)) : prefix.substr(0, kCutKeyBytes);
+  }
+  return std::make_unique<StoredRelationScan>(&impl_->Stored(info), std::move(place), types,
+                                              std::move(prefix));
+}
+
+std::optional<std::string> ViewSnapshot::Get(std::string_view key) const {
+  std::optional<std::string_view> value = impl_->feed.Get(key);
+  if (!value) return std::nullopt;
+  return std::string(*value);
+}
+
+void ViewSnapshot::ForEach(
+    std::string_view prefix,
+    const std::function<void(std::string_view, std::string_view)>& fn) const {
+  ForEachEntry(impl_->feed, prefix, fn);
+}
+
+}  // namespace sluice
