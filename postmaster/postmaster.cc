@@ -25,6 +25,7 @@
 #include "postmaster/server_kernels.h"
 #include "postmaster/settings.h"
 #include "shm/shared_memory.h"
+#include "types/kernel.h"
 
 namespace sluice {
 namespace {
@@ -425,7 +426,9 @@ int Postmaster::Run() {
   WriteStatus("starting");
   BlockSignals();
   RegisterServerKernels();
+  // What every child would make for itself otherwise, each in its first statement.
   LoadBuiltinCatalog();
+  AllKernels();
   EnsureStackForParser();  // before any fork: children inherit the limit
   std::vector<std::string> warnings;
   auto sockets = OpenListenSockets(settings_, &warnings);
