@@ -11,7 +11,6 @@
 
 #include "catalog/builtin.h"
 #include "common/log.h"
-#include "common/scheduling.h"
 #include "executor/executor.h"
 #include "fdw/io_worker.h"
 #include "parser/prescan.h"
@@ -199,7 +198,6 @@ void Postmaster::StartWorkers() {
     Fork(kIoWorkerProc, ProcessKind::kIoWorker, [this] {
       IoWorkerConfig config;
       FillIoWorkerConfig(settings_, &config);
-      RequestShortTimeSlices();
       IoWorkerMain(config);
     });
   const ProcessTable& table = shared_memory->processes;
@@ -234,7 +232,6 @@ void Postmaster::StartBackend(UniqueFd client) {
   if (number == kNoProc) return Reject(std::move(client), Rejection::kTooManyClients);
   Fork(number, ProcessKind::kClientBackend, [&] {
     BackendConfig config{directory_, &settings_};
-    RequestShortTimeSlices();
     BackendMain(std::move(client), config);
   });
 }

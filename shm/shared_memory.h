@@ -11,6 +11,7 @@
 #include "shm/process_table.h"
 #include "shm/query_arena.h"
 #include "shm/stream.h"
+#include "shm/stream_registry.h"
 
 namespace sluice {
 
@@ -41,6 +42,7 @@ struct SharedMemory {
   ChunkPool chunks;
   ExtentMap extents;
   RequestRing requests;
+  StreamRegistry streams;
   // M1: raised (release) by whoever commits a catalog change; backends compare and load again.
   std::atomic<uint64_t> catalog_generation;
   // M2: counters from 1; relaxed: only that they differ matters.
