@@ -47,12 +47,12 @@ constexpr VirtualColumn kTables[] = {
     {"parent", kTextOid},      {"partition_key", kTextOid}, {"server", kTextOid},
     {"remote_name", kTextOid}, {"columns", kInt4Oid},       {"rows", kFloat8Oid}};
 
-constexpr VirtualColumn kStreams[] = {{"pid", kInt4Oid},       {"server", kTextOid},
-                                      {"kind", kTextOid},      {"state", kTextOid},
-                                      {"rows", kInt8Oid},      {"bytes", kInt8Oid},
-                                      {"chunks", kInt8Oid},    {"chunks_in_use", kInt4Oid},
-                                      {"held_back", kBoolOid}, {"held_back_ms", kFloat8Oid},
-                                      {"query", kTextOid}};
+constexpr VirtualColumn kStreams[] = {
+    {"pid", kInt4Oid},       {"server", kTextOid},         {"kind", kTextOid},
+    {"state", kTextOid},     {"rows", kInt8Oid},           {"bytes", kInt8Oid},
+    {"chunks", kInt8Oid},    {"chunks_in_use", kInt4Oid},  {"chunk_quota", kInt4Oid},
+    {"held_back", kBoolOid}, {"held_back_ms", kFloat8Oid}, {"first_row_ms", kFloat8Oid},
+    {"age_ms", kFloat8Oid},  {"wait", kTextOid},           {"query", kTextOid}};
 
 constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
 

@@ -51,6 +51,7 @@ bool Connection::Lend(Lease* lease) {
   if (!SendDescriptor(LendingSocket(), lease, socket_.fd())) return false;
   lend_to_ = nullptr;
   lent_to_ = lease;
+  lent_shown_ = ShowLent(lease->backend, pool_->server_name());
   lease->connection = this;
   lease->state.store(LeaseState::kLent, std::memory_order_release);  // L3
   return true;
@@ -76,6 +77,7 @@ void Connection::TakeBack() {
 
 void Connection::EndLease(Lease** lease) {
   if (*lease == nullptr) return;
+  if (lease == &lent_to_) HideStream(lent_shown_);
   ProcNumber backend = (*lease)->backend;
   (*lease)->state.store(LeaseState::kNone, std::memory_order_release);  // L3: the last touch
   *lease = nullptr;

@@ -31,12 +31,15 @@ Group::Group(Worker* worker, StreamGroup* shared)
       admission_timer_(
           &worker->timers, [](void* self) { static_cast<Group*>(self)->OnAdmissionTimeout(); },
           this) {
+  for (const Stream& stream : shared->streams) shown_.push_back(ShowStream(stream));
   if (shared->admission_timeout_us > 0) {
     admission_timer_.Arm(worker->now_us + shared->admission_timeout_us);
   }
 }
 
-Group::~Group() = default;
+Group::~Group() {
+  for (uint32_t slot : shown_) HideStream(slot);
+}
 
 std::unique_ptr<StreamTask> Group::MakeTask(Stream* stream) {
   if (stream->kind == StreamKind::kLines)

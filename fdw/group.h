@@ -58,6 +58,7 @@ class Group {
   std::vector<std::unique_ptr<StreamTask>> tasks_;
   std::unordered_map<std::string_view, SharedSnapshot> snapshots_;  // by pool key
   Timer admission_timer_;
+  std::vector<uint32_t> shown_;  // in the registry, until the group is closed
   size_t open_tasks_ = 0;
   bool admitted_ = false;
   bool closing_ = false;

@@ -11,7 +11,6 @@
 
 #include "catalog/builtin.h"
 #include "common/log.h"
-#include "common/scheduling.h"
 #include "executor/executor.h"
 #include "fdw/io_worker.h"
 #include "parser/prescan.h"
@@ -25,6 +24,7 @@
 #include "postmaster/server_kernels.h"
 #include "postmaster/settings.h"
 #include "shm/shared_memory.h"
+#include "types/kernel.h"
 
 namespace sluice {
 namespace {
@@ -198,7 +198,6 @@ void Postmaster::StartWorkers() {
     Fork(kIoWorkerProc, ProcessKind::kIoWorker, [this] {
       IoWorkerConfig config;
       FillIoWorkerConfig(settings_, &config);
-      RequestShortTimeSlices();
       IoWorkerMain(config);
     });
   const ProcessTable& table = shared_memory->processes;
@@ -233,7 +232,6 @@ void Postmaster::StartBackend(UniqueFd client) {
   if (number == kNoProc) return Reject(std::move(client), Rejection::kTooManyClients);
   Fork(number, ProcessKind::kClientBackend, [&] {
     BackendConfig config{directory_, &settings_};
-    RequestShortTimeSlices();
     BackendMain(std::move(client), config);
   });
 }
@@ -425,7 +423,9 @@ int Postmaster::Run() {
   WriteStatus("starting");
   BlockSignals();
   RegisterServerKernels();
+  // What every child would make for itself otherwise, each in its first statement.
   LoadBuiltinCatalog();
+  AllKernels();
   EnsureStackForParser();  // before any fork: children inherit the limit
   std::vector<std::string> warnings;
   auto sockets = OpenListenSockets(settings_, &warnings);

@@ -99,6 +99,7 @@ bool Session::StartUp() {
       if (peer.port >= 0 && idle_s > 0)
         setsockopt(client_.fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
       follower_.emplace(config_.directory);
+      catalog_ = follower_->Refresh();  // now, so that the first statement need not wait for it
       SendGreeting();
     } catch (const QueryError& e) {
       throw FatalError{e.error};

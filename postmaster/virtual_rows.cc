@@ -213,6 +213,84 @@ void ScanTables(const Catalog& catalog, const VirtualRowSink& sink) {
   }
 }
 
+const char* NameOf(StreamKind kind) {
+  switch (kind) {
+    case StreamKind::kQuery:
+      return "query";
+    case StreamKind::kSimple:
+      return "command";
+    case StreamKind::kCopyOut:
+      return "copy out";
+    case StreamKind::kCopyIn:
+      return "copy in";
+    case StreamKind::kDescribe:
+      return "describe";
+    case StreamKind::kLines:
+      return "lines";
+    default:
+      return "other";
+  }
+}
+
+const char* NameOf(StreamState state) {
+  switch (state) {
+    case StreamState::kPending:
+      return "waiting for admission";
+    case StreamState::kConnecting:
+      return "connecting";
+    case StreamState::kRunning:
+      return "running";
+    case StreamState::kEnded:
+      return "ended";
+    case StreamState::kFailed:
+      return "failed";
+    case StreamState::kCancelled:
+      return "canceled";
+  }
+  return "";
+}
+
+// Whom a stream waits for.
+Value WaitOf(const StreamRow& stream) {
+  switch (stream.state) {
+    case StreamState::kPending:
+      return "admission";
+    case StreamState::kConnecting:
+      return "server";
+    case StreamState::kRunning:
+      return stream.held_back ? "consumer" : "server";
+    default:
+      return stream.chunks_in_use > 0 ? Value("consumer") : std::nullopt;
+  }
+}
+
+void ScanStreams(const VirtualRowSink& sink) {
+  const ProcessTable& table = shared_memory->processes;
+  auto ms = [](int64_t us) { return fmt::format("{:.3f}", static_cast<double>(us) / 1000); };
+  for (const StreamRow& s : ReadStreams()) {
+    Value pid;
+    if (s.backend < table.count) pid = std::to_string(table.slots[s.backend].pid.load());
+    // A connection that is lent is the session's own matter: nothing is counted.
+    auto number = [&](auto value) { return s.lent ? Value() : std::to_string(value); };
+    Value row[] = {pid,
+                   s.server_name,
+                   s.lent ? "connection" : NameOf(s.kind),
+                   s.lent ? "lent" : NameOf(s.state),
+                   number(s.rows),
+                   number(s.bytes),
+                   number(s.chunks),
+                   number(s.chunks_in_use),
+                   number(s.chunk_quota),
+                   s.held_back ? "t" : "f",
+                   s.lent ? Value() : ms(s.held_back_us),
+                   s.first_row_us == 0 ? Value() : ms(s.first_row_us),
+                   ms(s.age_us),
+                   s.lent ? Value() : WaitOf(s),
+                   s.lent ? Value() : Value(s.sql)};
+    sink(row);
+  }
+}
+
 void ScanStatus(const VirtualRowSink& sink) {
   const SharedMemory& shared = *shared_memory;
   auto put = [&](const char* name, std::string value) {
@@ -240,6 +318,7 @@ void ScanVirtualTable(const QuerySession& session, std::string_view name,
   if (name == "pg_settings") return ScanSettings(*session.settings, row);
   if (name == "servers") return ScanServers(*session.catalog, row);
   if (name == "tables") return ScanTables(*session.catalog, row);
+  if (name == "streams") return ScanStreams(row);
   if (name == "status") return ScanStatus(row);
   Refuse("view \"{}\" is not supported yet", name);
 }

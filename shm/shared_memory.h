@@ -12,6 +12,7 @@
 #include "shm/process_table.h"
 #include "shm/query_arena.h"
 #include "shm/stream.h"
+#include "shm/stream_registry.h"
 
 namespace sluice {
 
@@ -42,6 +43,7 @@ struct SharedMemory {
   ChunkPool chunks;
   ExtentMap extents;
   RequestRing requests;
+  StreamRegistry streams;
   // M1: raised (release) by whoever commits a catalog change; backends compare and load again.
   std::atomic<uint64_t> catalog_generation;
   LiveViews live_views;
