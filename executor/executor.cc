@@ -137,6 +137,12 @@ NodeStatistics Executor::Statistics(int32_t node_id) const {
   return statistics;
 }
 
+uint64_t Executor::rows_modified() const {
+  const Plan* plan = impl_->statement.root;
+  while (plan->kind == PlanKind::kProject) plan = plan->children[0];
+  return impl_->statistics[static_cast<size_t>(plan->id)].rows_modified;
+}
+
 int32_t Executor::WorkersLaunched(int32_t gather_node_id) const {
   auto* fragment = static_cast<Fragment*>(impl_->state.shared_states[gather_node_id]);
   return fragment == nullptr ? 0 : static_cast<int32_t>(fragment->launched);

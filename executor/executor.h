@@ -14,6 +14,9 @@
 
 namespace sluice {
 
+// Of rows' partition keys (ModifyPlan::keys): the index of the target where each row belongs.
+using RouteRows = std::function<void(const Batch& keys, std::span<uint32_t> targets)>;
+
 // What a plan needs of the world; given by the session (postmaster/), so that the executor knows
 // neither catalog nor settings files.
 struct ExecutorContext {
@@ -32,6 +35,11 @@ struct ExecutorContext {
   std::span<const Column> params;
   // How to reach a server, with the session's role and settings; results live in shared_arena.
   std::function<const ConnectionSpec*(Oid server)> connect;
+  // The statement is about to write on these servers: from then on what runs there is in its
+  // transaction. `one_statement`: each gets one remote statement, and no other server any.
+  std::function<void(std::span<const Oid> servers, bool one_statement)> join_for_write;
+  // The partition rule of a table, by catalog oid.
+  std::function<RouteRows(Oid relation)> partition_rule;
   // Rows of a virtual table: calls `row` with text values (nullopt = NULL), one a column of the
   // table.
   std::function<void(std::string_view name,
@@ -46,6 +54,7 @@ struct NodeStatistics {
   uint64_t loops = 0, rows = 0, batches = 0;
   int64_t startup_us = 0, total_us = 0;
   uint64_t memory_bytes_max = 0, spilled_bytes = 0;
+  uint64_t rows_modified = 0;  // by INSERT, UPDATE, DELETE
 };
 
 class Executor {
@@ -63,6 +72,9 @@ class Executor {
   bool NextSlice(Slice* slice);
   // The same without sleeping: kEmpty means that NextSlice would wait.
   Claim TryNextSlice(Slice* slice);
+
+  // After the end: how many rows the statement has written.
+  uint64_t rows_modified() const;
 
   // For EXPLAIN ANALYZE, after the end: workers that still run are stopped.
   NodeStatistics Statistics(int32_t node_id) const;

@@ -13,6 +13,7 @@
 #include "executor/limit.h"
 #include "executor/materialize.h"
 #include "executor/merge_append.h"
+#include "executor/modify.h"
 #include "executor/nest_loop.h"
 #include "executor/project.h"
 #include "executor/result.h"
@@ -98,6 +99,8 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
       return Make<GatherMerge, GatherMergePlan>(plan, state);
     case PlanKind::kCompletion:
       return Make<Completion, CompletionPlan>(plan, state);
+    case PlanKind::kModify:
+      return Make<Modify, ModifyPlan>(plan, state);
   }
   Throw(sqlstate::kInternalError, "unknown plan node {}", static_cast<int>(plan.kind));
 }

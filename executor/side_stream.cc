@@ -22,6 +22,8 @@ SideStream::SideStream(const Options& options, Arena* arena) : group_(arena->New
   stream_->pin = options.pin;
   stream_->params = options.params;
   stream_->result_formats = options.result_formats;
+  stream_->prepare = options.prepare;
+  group_->admission_timeout_us = options.admission_timeout_us;
   stream_->chunk_quota = kChunks;
   stream_->output = MakeReadyQueue(arena, SlicesMax(kChunks), 1);
   if (options.kind == StreamKind::kCopyIn) {

@@ -1,5 +1,5 @@
 // One remote statement apart from a plan's streams: what CompletionPlan runs, one after the other,
-// on a connection that it keeps.
+// on a connection that it keeps; what ModifyPlan writes.
 #pragma once
 
 #include <optional>
@@ -19,6 +19,8 @@ class SideStream {
     uint64_t pin;
     std::span<const StreamParam> params = {};
     std::span<const int16_t> result_formats = {};
+    bool prepare = false;  // worth a named statement
+    int64_t admission_timeout_us = 0;
   };
   // Opens it. `arena` is the query's, in shared memory.
   SideStream(const Options& options, Arena* arena);
@@ -34,6 +36,8 @@ class SideStream {
   // kCopyIn: hands over bytes of COPY data; waits while the shard does not take them.
   void Put(std::string_view bytes);
   void EndInput();
+
+  const Stream& stream() const { return *stream_; }
 
  private:
   void AwaitRoom();

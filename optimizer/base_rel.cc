@@ -223,6 +223,7 @@ Piece Planner::PlanOtherRel(const Select& select, int index) {
     }
     case RelKind::kTable:
     case RelKind::kCte:
+    case RelKind::kExcluded:
       Refuse("this FROM item is not supported");
   }
   piece.rows = std::max(1.0, plan->rows);

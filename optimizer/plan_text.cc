@@ -63,6 +63,28 @@ void DescribeScan(const ForeignScanPlan& scan, bool verbose, NodeText* text) {
     text->details.emplace_back("Remote SQL", scan.sql);
 }
 
+void DescribeModify(const ModifyPlan& plan, bool verbose, NodeText* text) {
+  text->title = plan.command == QueryCommand::kInsert   ? "Insert"
+                : plan.command == QueryCommand::kUpdate ? "Update"
+                                                        : "Delete";
+  text->title += " on " + std::string(plan.relation_name);
+  if (!verbose || plan.method == ModifyMethod::kRemote || plan.targets.empty()) return;
+  const ModifyTarget& first = plan.targets[0];
+  auto statement = [](std::string_view head, std::string_view tail) {
+    return std::string(head) + (head.ends_with("VALUES ") ? "(...)" : "") + std::string(tail);
+  };
+  if (plan.method == ModifyMethod::kInsert) {
+    text->details.emplace_back("Remote SQL", statement(first.insert_head, first.insert_tail));
+    if (plan.may_copy) text->details.emplace_back("Remote SQL for many rows", first.copy_sql);
+  } else {
+    text->details.emplace_back("Remote SQL", statement(first.change_head, first.change_tail));
+    if (plan.moves)
+      text->details.emplace_back("Remote SQL for rows that move",
+                                 statement(first.delete_head, first.delete_tail) + "; " +
+                                     statement(first.insert_head, first.insert_tail));
+  }
+}
+
 void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
   auto add = [&](const char* name, std::string value) {
     text->details.emplace_back(name, std::move(value));
@@ -179,6 +201,9 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       add("Sort Key", DescribeSortKeys(node.keys, plan.output));
       break;
     }
+    case PlanKind::kModify:
+      DescribeModify(static_cast<const ModifyPlan&>(plan), verbose, text);
+      break;
     case PlanKind::kCompletion: {
       const auto& node = static_cast<const CompletionPlan&>(plan);
       text->title = "Completion on " + std::string(node.server_name);

@@ -110,11 +110,26 @@ class Planner {
   bool TryRouter(const Query& query);
   void Finish(Local root, const Query& query);
   void CopyOut(std::span<const sluice::Plan* const> scans);
+  void NoteWrites(const Query& query);
   void Number(sluice::Plan* plan);
   void Estimate(sluice::Plan* plan);
   bool TypesPassThrough(std::span<const OutputColumn> output) const;
   int16_t ClientFormat(size_t column) const;
   Local PlanAny(const Query& query, bool top);
+
+  // modify.cc, modify_insert.cc, modify_by_id.cc
+  Local PlanModify(const Query& query);
+  Local PlanInsert(const Query& query);
+  Local PlanChange(const Query& query);
+  bool TryWholeChange(const Query& query, const Select& select, const Piece& piece, Local* out);
+  Local PlanChangeById(const Query& query, Select& select);
+  ModifyPlan* NewModify(const Query& query, ModifyMethod method);
+  bool ChangesKey(const Relation& table, std::span<const Assignment> assignments);
+  std::vector<const Expr*> RoutingKeys(const Relation& table, int rel);
+  bool CanShipChange(const Expr* expr) const;
+  bool CanShipChange(const Query& query) const;
+  void SetShardOutput(ModifyPlan* plan, const std::vector<const Expr*>& exprs);
+  std::string_view TypeNameOf(const Expr& expr);
 
   // prepare.cc: Query → Select
   const Query* InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack);
@@ -254,6 +269,11 @@ class Planner {
   const Server& ServerOf(Oid server) const;
   EvaluationInput Evaluation(bool with_params);
 
+  // UPDATE's and DELETE's target while its rows are looked for: the scan that reads it locks them.
+  struct Locked {
+    const Select* select = nullptr;
+    int rel = -1;
+  } locked_;
   const Select* naming_ = nullptr;  // whose columns the nodes being made show
 
   const PlanRequest& request_;

@@ -42,6 +42,12 @@ const char* ClauseName(Clause clause) {
       return "window PARTITION BY";
     case Clause::kWindowOrder:
       return "window ORDER BY";
+    case Clause::kInsertTarget:
+      return "INSERT";
+    case Clause::kUpdateSource:
+      return "UPDATE";
+    case Clause::kReturning:
+      return "RETURNING";
     case Clause::kWindowFrame:
       return "window frame";
     case Clause::kNone:
@@ -111,9 +117,16 @@ void TransformCte(ParseState& p, const PgQuery__CommonTableExpr& raw, CteEntry e
   int location = p.Location(raw.location);
   if (raw.search_clause != nullptr || raw.cycle_clause != nullptr)
     RefuseAt(p, location, "SEARCH and CYCLE clauses");
-  if (raw.ctequery->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
-    RefuseAt(p, location, "data-modifying statements in WITH");
-  Query* query = TransformSubselect(p, *raw.ctequery->select_stmt);
+  Query* query;
+  if (IsModifyStatement(raw.ctequery)) {
+    if (p.parent != nullptr)
+      ThrowAt(p, location, sqlstate::kFeatureNotSupported,
+              "WITH clause containing a data-modifying statement must be at the top level");
+    ParseState child(p.a, &p);
+    query = TransformModify(child, raw.ctequery);
+  } else {
+    query = TransformSubselect(p, *raw.ctequery->select_stmt);
+  }
   if (raw.n_aliascolnames > 0) NameCteColumns(p, raw, query);
   Cte& cte = p.ctes[static_cast<size_t>(entry.index)];
   cte.query = query;
@@ -250,14 +263,16 @@ void CheckParameters(const ParseState& p, const Query* query) {
 
 const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& context) {
   LoadBuiltinCatalog();
-  if (statement.node->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
-    Refuse("analysis of a statement that is not a SELECT");
+  bool modifies = IsModifyStatement(statement.node);
+  if (!modifies && statement.node->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+    Refuse("analysis of a statement that is neither a query nor INSERT, UPDATE or DELETE");
   Analysis analysis(context);
   // Locations count from the start of the whole query string.
   analysis.text = {statement.text.data() - statement.location,
                    statement.text.size() + static_cast<size_t>(statement.location)};
   ParseState p(analysis, nullptr);
-  Query* query = TransformSelect(p, *statement.node->select_stmt);
+  Query* query = modifies ? TransformModify(p, statement.node)
+                          : TransformSelect(p, *statement.node->select_stmt);
   CheckParameters(p, query);
   return query;
 }

@@ -25,9 +25,9 @@ struct AnalyzeContext {
   std::vector<Oid>* param_types;
 };
 
-// SELECT, VALUES, TABLE, WITH. Throws QueryError with Postgres's SQLSTATE and position; what it
-// does not analyse yet is refused with 0A000 (the caller may then let a shard judge the statement,
-// see optimizer/completion.h).
+// SELECT, VALUES, TABLE, WITH; INSERT, UPDATE, DELETE. Throws QueryError with Postgres's SQLSTATE
+// and position; what it does not analyse yet is refused with 0A000 (the caller may then let a shard
+// judge the statement, see optimizer/completion.h).
 const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& context);
 
 // A single expression over one relation's columns (rel 0): partition keys, CHECKs, defaults.

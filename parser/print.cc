@@ -138,6 +138,9 @@ class Printer {
       case RelKind::kTable:
         text += fmt::format("{}{}", rel.only ? "only " : "", rel.alias);
         break;
+      case RelKind::kExcluded:
+        text += rel.alias;
+        break;
       case RelKind::kVirtual:
         text += fmt::format("(virtual {})", rel.virtual_name);
         break;

@@ -1,6 +1,7 @@
 #include "postmaster/running_query.h"
 
 #include "catalog/connection.h"
+#include "catalog/partition_router.h"
 #include "common/bytes.h"
 #include "executor/node.h"
 #include "executor/plan_streams.h"
@@ -117,12 +118,23 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.connect = [this, session](Oid server) {
     return ConnectionSpecFor(session, server, &arena_);
   };
+  context_.join_for_write = [](std::span<const Oid>, bool one_statement) {
+    if (!one_statement) Refuse("writing to several servers in one statement");
+  };
+  context_.partition_rule = [session](Oid relation) -> RouteRows {
+    auto router = std::make_shared<PartitionRouter>(*session.catalog,
+                                                    session.catalog->relations.at(relation));
+    return
+        [router](const Batch& keys, std::span<uint32_t> targets) { router->Route(keys, targets); };
+  };
   context_.scan_virtual = [session](std::string_view name, const VirtualRowSink& row) {
     ScanVirtualTable(session, name, row);
   };
 }
 
 Executor& RunningQuery::executor() {
+  if (executor_ == nullptr && !plan_->written_servers.empty())
+    context_.join_for_write(plan_->written_servers, plan_->one_statement_each);
   if (executor_ == nullptr) executor_ = std::make_unique<Executor>(*plan_, context_);
   return *executor_;
 }

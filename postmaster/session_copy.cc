@@ -179,6 +179,8 @@ std::string Session::RunCopy(const Statement& statement) {
     query = MakeStatement(parsed, parsed->statements()[0], parsed->statements()[0].node);
   }
   Analyze(query.get());
+  if (!query->returns_rows())
+    Throw(sqlstate::kFeatureNotSupported, "COPY query must have a RETURNING clause");
   CopyOptions copy = ReadOptions(command, query->columns);
 
   Portal portal;
