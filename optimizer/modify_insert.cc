@@ -28,7 +28,9 @@ const Query* WithKeyColumns(const Query& source, const Relation& table,
   return copy;
 }
 
-void RequireInsertable(const Relation& table) {
+}  // namespace
+
+void Planner::RequireInsertable(const Relation& table) {
   if (table.kind == RelationKind::kInheritsParent)
     throw QueryError(
         MakeError(sqlstate::kObjectNotInPrerequisiteState, "cannot insert into table \"{}\"",
@@ -37,8 +39,6 @@ void RequireInsertable(const Relation& table) {
                     "belongs to.")
             .Hint("Insert into one of its children."));
 }
-
-}  // namespace
 
 Local Planner::PlanInsert(const Query& query) {
   const Modification& modification = *query.modification;

@@ -18,6 +18,8 @@ namespace sluice {
 class Deparser;
 struct CompletionRequest;
 struct CompletionTable;
+struct CopyFromPlan;
+struct CopyFromRequest;
 
 // FROM in work. Leaf: rel ≥ 0. right == nullptr: `left` filtered by `on`. Right joins have become
 // left ones.
@@ -102,6 +104,8 @@ class Planner {
   const PlannedStatement* Plan(const Query& query);
   // completion.cc
   const PlannedStatement* PlanCompleted(const CompletionRequest& completion);
+  // copy_from.cc
+  const CopyFromPlan* PlanCopy(const CopyFromRequest& copy);
 
  private:
   Local PlanTableCopy(const CompletionTable& table, const std::vector<Oid>& param_types);
@@ -120,6 +124,7 @@ class Planner {
   // modify.cc, modify_insert.cc, modify_by_id.cc
   Local PlanModify(const Query& query);
   Local PlanInsert(const Query& query);
+  static void RequireInsertable(const Relation& table);
   Local PlanChange(const Query& query);
   bool TryWholeChange(const Query& query, const Select& select, const Piece& piece, Local* out);
   Local PlanChangeById(const Query& query, Select& select);

@@ -165,6 +165,9 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
 void Session::StartPortal(Portal* portal) {
   if (portal->running != nullptr) return;
   Statement* statement = portal->statement.get();
+  Analyze(statement);
+  if (portal->params.size() < statement->param_types.size())
+    Throw(sqlstate::kUndefinedParameter, "there is no parameter ${}", portal->params.size() + 1);
   QueryOptions options;
   options.params = portal->params;
   options.formats = portal->formats;
