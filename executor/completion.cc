@@ -5,6 +5,7 @@
 #include "executor/plan_streams.h"
 #include "shm/shared_memory.h"
 #include "types/codec.h"
+#include "wire/copy_format.h"
 
 namespace sluice {
 namespace {
@@ -55,7 +56,7 @@ void Completion::CopyChild(size_t child) {
   SideStream copy({StreamKind::kCopyIn, connection_, completion_.inputs[child].copy_sql, pin_},
                   state_.context->shared_arena);
   const size_t piece_bytes = shared_memory->chunks.chunk_size_bytes;
-  std::string bytes(CopyBinaryFileHeader());
+  std::string bytes(CopyBinaryHeader());
   Batch batch;
   for (node->Next(&batch); batch.rows > 0; node->Next(&batch)) {
     for (size_t row = 0; row < batch.rows; row++) {

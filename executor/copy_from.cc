@@ -7,6 +7,7 @@
 #include "executor/copy_rows.h"
 #include "executor/row_writer.h"
 #include "shm/shared_memory.h"
+#include "wire/copy_format.h"
 
 namespace sluice {
 namespace {
@@ -75,7 +76,7 @@ void CopyFrom::Open(size_t t) {
                               context_.pin};
   options.admission_timeout_us = context_.admission_timeout_us;
   targets_[t].stream = std::make_unique<SideStream>(options, context_.shared_arena);
-  if (format_.binary) targets_[t].bytes = CopyBinaryFileHeader();
+  if (format_.binary) targets_[t].bytes = CopyBinaryHeader();
 }
 
 // "COPY t, line 3, column c: "x"" of the shard's table and lines.

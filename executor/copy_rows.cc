@@ -2,6 +2,7 @@
 
 #include "common/bytes.h"
 #include "types/codec.h"
+#include "wire/copy_format.h"
 
 namespace sluice {
 namespace {
@@ -26,34 +27,7 @@ void AppendField(const Column& column, size_t row, std::string* out) {
            static_cast<int32_t>(out->size() - length_at - sizeof(int32_t)));
 }
 
-// COPY's text format with its default options.
-void AppendEscaped(std::string_view text, std::string* out) {
-  for (char c : text) {
-    switch (c) {
-      case '\\':
-        out->append("\\\\");
-        break;
-      case '\t':
-        out->append("\\t");
-        break;
-      case '\n':
-        out->append("\\n");
-        break;
-      case '\r':
-        out->append("\\r");
-        break;
-      default:
-        out->push_back(c);
-    }
-  }
-}
-
 }  // namespace
-
-// A signature, no flags, no header extension.
-std::string_view CopyBinaryFileHeader() {
-  return {"PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19};
-}
 
 void AppendCopyBinaryRow(std::span<const Column> columns, size_t row, std::string* out) {
   AppendInteger(static_cast<int16_t>(columns.size()), out);
@@ -62,17 +36,18 @@ void AppendCopyBinaryRow(std::span<const Column> columns, size_t row, std::strin
 
 void AppendCopyTextRow(std::span<const Column> columns, size_t row, const SessionSettings& settings,
                        std::string* out) {
+  static const CopyOptions defaults;
   std::string value;
   for (size_t i = 0; i < columns.size(); i++) {
-    if (i > 0) out->push_back('\t');
+    if (i > 0) out->push_back(defaults.delimiter);
     if (columns[i].IsNull(row)) {
-      out->append("\\N");
+      out->append(defaults.null_text);
     } else if (!HasBinaryCodec(columns[i].type)) {
-      AppendEscaped(columns[i].At<std::string_view>(row), out);
+      AppendCopyText(columns[i].At<std::string_view>(row), defaults, out);
     } else {
       value.clear();
       AppendText(columns[i], row, settings, &value);
-      AppendEscaped(value, out);
+      AppendCopyText(value, defaults, out);
     }
   }
   out->push_back('\n');

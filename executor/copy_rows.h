@@ -9,9 +9,6 @@
 
 namespace sluice {
 
-std::string_view CopyBinaryFileHeader();
-inline constexpr std::string_view kCopyBinaryTrailer{"\xff\xff", 2};
-
 // Row `row` of the columns. A value whose type has no codec is sent as it is: its text is an enum's
 // binary format.
 void AppendCopyBinaryRow(std::span<const Column> columns, size_t row, std::string* out);

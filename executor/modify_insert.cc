@@ -2,6 +2,7 @@
 #include "executor/copy_rows.h"
 #include "executor/modify.h"
 #include "shm/shared_memory.h"
+#include "wire/copy_format.h"
 
 namespace sluice {
 namespace {
@@ -175,7 +176,7 @@ void Modify::CopyRows(RowStore* first) {
                                 place.copy_sql, state_.context->pin};
     options.admission_timeout_us = state_.context->admission_timeout_us;
     copies[t].stream = std::make_unique<SideStream>(options, state_.context->shared_arena);
-    if (modify_.copy_binary) copies[t].bytes = CopyBinaryFileHeader();
+    if (modify_.copy_binary) copies[t].bytes = CopyBinaryHeader();
   };
   std::vector<Column> columns(modify_.row_columns.size());
   auto add = [&](uint32_t t, size_t row) {

@@ -48,6 +48,8 @@ const char* ClauseName(Clause clause) {
       return "UPDATE";
     case Clause::kReturning:
       return "RETURNING";
+    case Clause::kCopyWhere:
+      return "COPY FROM WHERE conditions";
     case Clause::kWindowFrame:
       return "window frame";
     case Clause::kNone:
@@ -277,6 +279,39 @@ const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& 
   return query;
 }
 
+namespace {
+
+// The relation's columns can be named.
+void AddRelationNames(ParseState& p, const Relation& relation) {
+  QueryRel rel{};
+  rel.kind = RelKind::kTable;
+  rel.table = &relation;
+  rel.alias = relation.name;
+  std::span<QueryColumn> columns = p.a.arena->NewArray<QueryColumn>(relation.columns.size());
+  for (size_t i = 0; i < columns.size(); i++) {
+    const ColumnInfo& column = relation.columns[i];
+    columns[i] = {column.name, column.type, column.typmod, column.collation};
+  }
+  rel.columns = columns;
+  p.names.push_back(MakeNsItem(p, AddRel(p, rel), nullptr));
+}
+
+}  // namespace
+
+const Expr* AnalyzeCopyWhere(const PgQuery__Node* node, const Relation* relation,
+                             std::string_view text, const AnalyzeContext& context) {
+  LoadBuiltinCatalog();
+  Analysis analysis(context);
+  analysis.text = text;
+  ParseState p(analysis, nullptr);
+  AddRelationNames(p, *relation);
+  Expr* condition = TransformWhere(p, node, Clause::kCopyWhere, "WHERE");
+  if (p.has_sublinks) Refuse("cannot use subquery in COPY FROM WHERE condition");
+  AssignExprCollations(p, condition);
+  CheckParameters(p, nullptr);
+  return condition;
+}
+
 const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,
                               const AnalyzeContext& context) {
   LoadBuiltinCatalog();
@@ -294,19 +329,7 @@ const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,
   analysis.text = parsed.text();
   analysis.inside_view = true;  // positions would be those of `select`
   ParseState p(analysis, nullptr);
-  if (relation != nullptr) {
-    QueryRel rel{};
-    rel.kind = RelKind::kTable;
-    rel.table = relation;
-    rel.alias = relation->name;
-    std::span<QueryColumn> columns = context.arena->NewArray<QueryColumn>(relation->columns.size());
-    for (size_t i = 0; i < columns.size(); i++) {
-      const ColumnInfo& column = relation->columns[i];
-      columns[i] = {column.name, column.type, column.typmod, column.collation};
-    }
-    rel.columns = columns;
-    p.names.push_back(MakeNsItem(p, AddRel(p, rel), nullptr));
-  }
+  if (relation != nullptr) AddRelationNames(p, *relation);
   ClauseScope clause(p, Clause::kStandalone);
   Expr* expr = TransformExpr(p, statement->target_list[0]->res_target->val);
   if (expr->type == kUnknownOid)

@@ -30,6 +30,10 @@ struct AnalyzeContext {
 // judge the statement, see optimizer/completion.h).
 const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& context);
 
+// COPY … FROM … WHERE: a condition over the relation's columns (rel 0).
+const Expr* AnalyzeCopyWhere(const PgQuery__Node* node, const Relation* relation,
+                             std::string_view text, const AnalyzeContext& context);
+
 // A single expression over one relation's columns (rel 0): partition keys, CHECKs, defaults.
 const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,
                               const AnalyzeContext& context);

@@ -141,7 +141,10 @@ Expr* DefaultOf(ParseState& p, const ColumnInfo& column) {
     null->typmod = column.typmod;
     return null;
   }
-  Expr* expr = const_cast<Expr*>(AnalyzeExpression(column.default_sql, nullptr, p.a.context));
+  AnalyzeContext context = p.a.context;
+  std::vector<Oid> no_params;
+  context.param_types = &no_params;
+  Expr* expr = const_cast<Expr*>(AnalyzeExpression(column.default_sql, nullptr, context));
   return CoerceAssigned(p, expr, column);
 }
 

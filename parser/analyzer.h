@@ -44,6 +44,7 @@ enum class Clause : uint8_t {
   kInsertTarget,
   kUpdateSource,
   kReturning,
+  kCopyWhere,
 };
 const char* ClauseName(Clause clause);
 
