@@ -66,7 +66,8 @@ void Modify::JoinTargets(std::span<const uint32_t> targets, bool one_statement) 
     else
       one_statement = false;
   }
-  state_.context->join_for_write(servers, one_statement && servers.size() == 1);
+  bool alone = one_statement && servers.size() == 1 && state_.statement->ctes.empty();
+  state_.context->join_for_write(servers, alone);
 }
 
 void Modify::RunInsert() {

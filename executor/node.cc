@@ -3,6 +3,7 @@
 #include "executor/aggregate.h"
 #include "executor/append.h"
 #include "executor/completion.h"
+#include "executor/cte_scan.h"
 #include "executor/distinct.h"
 #include "executor/filter.h"
 #include "executor/foreign_scan.h"
@@ -99,6 +100,8 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
       return Make<GatherMerge, GatherMergePlan>(plan, state);
     case PlanKind::kCompletion:
       return Make<Completion, CompletionPlan>(plan, state);
+    case PlanKind::kCteScan:
+      return Make<CteScan, CteScanPlan>(plan, state);
     case PlanKind::kModify:
       return Make<Modify, ModifyPlan>(plan, state);
   }

@@ -1,7 +1,10 @@
 // INSERT, UPDATE, DELETE: what they share, and UPDATE and DELETE as whole statements on the shards.
+#include "common/assert.h"
+#include "common/error.h"
 #include "optimizer/deparse.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
+#include "parser/walk.h"
 #include "types/codec.h"
 
 namespace sluice {
@@ -109,9 +112,6 @@ Local Planner::PlanModify(const Query& query) {
             : query.command == QueryCommand::kUpdate ? "update"
                                                      : "delete from",
             leaf->name);
-  for (const Cte& cte : query.ctes)
-    if (cte.query->command != QueryCommand::kSelect)
-      Refuse("data-modifying statements in WITH over several servers");
   return query.command == QueryCommand::kInsert ? PlanInsert(query) : PlanChange(query);
 }
 
@@ -206,6 +206,70 @@ bool Planner::TryWholeChange(const Query& query, const Select& select, const Pie
   modify->rows = returned.empty() ? 0 : piece.rows;
   *out = {modify, returned};
   return true;
+}
+
+Local Planner::PlanCteScan(const QueryRel& rel, const std::vector<const Expr*>& provides) {
+  if (rel.cte_levels_up >= 0) Refuse("this WITH query is not supported");
+  ModifyingCte& cte = modifying_ctes_[static_cast<size_t>(rel.cte)];
+  SLUICE_ASSERT(cte.plan != nullptr);
+  auto* node = NewNode<CteScanPlan>(PlanKind::kCteScan);
+  node->cte = rel.cte;
+  node->scan = cte.scans++;
+  node->output = cte.plan->output;
+  node->rows = cte.plan->rows;
+  return {node, provides};
+}
+
+// All parts of one statement see the tables as they were before it, which parts that run one after
+// the other do not: they must read and write different tables.
+void Planner::CheckWritesApart(const Query& query) const {
+  struct Part {
+    Oid written = kInvalidOid;
+    QueryCommand command;
+    std::vector<Oid> read;
+  };
+  std::vector<Part> parts;
+  auto root_of = [&](const Relation* table) {
+    while (table->parent != kInvalidOid) table = catalog_.FindRelation(table->parent);
+    return table->oid;
+  };
+  auto visit = [&](auto& self, const Query& q, size_t part) -> void {
+    for (const Cte& cte : q.ctes) {
+      if (cte.query->command == QueryCommand::kSelect) {
+        self(self, *cte.query, part);
+        continue;
+      }
+      parts.push_back({kInvalidOid, cte.query->command, {}});
+      self(self, *cte.query, parts.size() - 1);
+    }
+    if (q.command != QueryCommand::kSelect)
+      parts[part].written = root_of(q.rels[static_cast<size_t>(q.modification->target)].table);
+    for (const QueryRel& rel : q.rels)
+      if (rel.kind == RelKind::kTable) parts[part].read.push_back(root_of(rel.table));
+    ForEachSubquery(q, [&](const Query& below) {
+      if (below.command == QueryCommand::kSelect) self(self, below, part);
+    });
+    ForEachQueryExpr(q, [&](const Expr& expr) {
+      AnyExpr(&expr, [&](const Expr& e, int depth) {
+        if (e.kind == ExprKind::kSubquery && depth == 0) self(self, *e.subquery, part);
+        return false;
+      });
+    });
+  };
+  parts.push_back({kInvalidOid, query.command, {}});
+  visit(visit, query, 0);
+  for (const Part& writer : parts)
+    for (const Part& other : parts) {
+      if (&writer == &other || writer.written == kInvalidOid) continue;
+      bool both_insert = writer.command == QueryCommand::kInsert &&
+                         other.command == QueryCommand::kInsert && other.written == writer.written;
+      // An INSERT's target is among what it reads: that alone is no reading.
+      auto reads = std::count(other.read.begin(), other.read.end(), writer.written);
+      if (reads > (both_insert ? 1 : 0))
+        Refuse(
+            "a data-modifying WITH query over several servers that writes a table which another "
+            "part of the statement reads or writes");
+    }
 }
 
 }  // namespace sluice

@@ -39,6 +39,7 @@ enum class PlanKind : uint8_t {
   kGatherMerge,
   kCompletion,
   kModify,
+  kCteScan,
 };
 
 struct OutputColumn {
@@ -292,6 +293,18 @@ struct ModifyPlan : Plan {
   std::span<const Expr* const> returning;
 };
 
+// The rows that a data-modifying WITH query has returned. Each scan has a copy of its own.
+struct CteScanPlan : Plan {
+  int cte;   // index into PlannedStatement::ctes
+  int scan;  // of its scans
+};
+
+// A data-modifying WITH query: run once, to its end, before what stands behind it.
+struct CtePlan {
+  const Plan* plan;
+  int scans;
+};
+
 struct InitPlan {
   const Plan*
       plan;   // run once by the leader before the main plan, on first use by a stream or expression
@@ -311,6 +324,7 @@ struct ResultColumn {
 struct PlannedStatement {
   const Plan* root = nullptr;
   std::span<const InitPlan> init_plans;
+  std::span<const CtePlan> ctes;
   std::span<const ResultColumn>
       columns;  // output columns of root that the client gets: the first ones
   int32_t node_count = 0;

@@ -201,6 +201,10 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       add("Sort Key", DescribeSortKeys(node.keys, plan.output));
       break;
     }
+    case PlanKind::kCteScan:
+      text->title =
+          fmt::format("CTE Scan on cte {}", static_cast<const CteScanPlan&>(plan).cte + 1);
+      break;
     case PlanKind::kModify:
       DescribeModify(static_cast<const ModifyPlan&>(plan), verbose, text);
       break;
@@ -247,6 +251,10 @@ std::string PlanTreeText(const PlannedStatement& statement, bool verbose) {
   for (size_t i = 0; i < statement.init_plans.size(); i++) {
     text += fmt::format("  InitPlan {}\n", statement.init_plans[i].param + 1);
     PrintTree(*statement.init_plans[i].plan, verbose, 4, true, &text);
+  }
+  for (size_t i = 0; i < statement.ctes.size(); i++) {
+    text += fmt::format("  CTE {}\n", i + 1);
+    PrintTree(*statement.ctes[i].plan, verbose, 4, true, &text);
   }
   if (statement.pass_through) text += "  Pass-Through: true\n";
   return text;

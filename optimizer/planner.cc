@@ -296,6 +296,12 @@ void Planner::Finish(Local root, const Query& query) {
   statement_->uses_params =
       AnyExprInQuery(query, [](const Expr& e, int) { return e.kind == ExprKind::kParam; });
   for (const InitPlan& init : init_plans_) Number(const_cast<sluice::Plan*>(init.plan));
+  std::vector<CtePlan> ctes;
+  for (const ModifyingCte& cte : modifying_ctes_) {
+    ctes.push_back({cte.plan, cte.scans});
+    Number(cte.plan);
+  }
+  statement_->ctes = arena_.CopyArray(ctes);
   Number(root.plan);
   statement_->node_count = node_count_;
   NoteWrites(query);
@@ -368,6 +374,8 @@ void Planner::NoteWrites(const Query& query) {
   };
   visit(visit, *statement_->root);
   for (const InitPlan& init : init_plans_) visit(visit, *init.plan);
+  for (const ModifyingCte& cte : modifying_ctes_) visit(visit, *cte.plan);
+  one_each &= modifying_ctes_.empty();
   statement_->written_servers = arena_.CopyArray(servers);
   statement_->one_statement_each = one_each;
 }
@@ -377,6 +385,9 @@ const PlannedStatement* Planner::Plan(const Query& query) {
   if (TryRouter(*folded)) return statement_;
   std::vector<std::vector<const Query*>> stack;
   const Query* inlined = InlineCtes(*folded, stack);
+  if (!modifying_ctes_.empty()) CheckWritesApart(*folded);
+  for (size_t i = 0; i < modifying_ctes_.size(); i++)
+    modifying_ctes_[i].plan = PlanModify(*modifying_ctes_[i].query).plan;
   Finish(PlanAny(*inlined, true), *inlined);
   return statement_;
 }

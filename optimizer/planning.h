@@ -136,6 +136,9 @@ class Planner {
   void SetShardOutput(ModifyPlan* plan, const std::vector<const Expr*>& exprs);
   std::string_view TypeNameOf(const Expr& expr);
 
+  Local PlanCteScan(const QueryRel& rel, const std::vector<const Expr*>& provides);
+  void CheckWritesApart(const Query& query) const;
+
   // prepare.cc: Query → Select
   const Query* InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack);
   Select Prepare(const Query& query);
@@ -288,6 +291,13 @@ class Planner {
   Arena scratch_;  // expressions in work
   std::vector<std::unique_ptr<JoinNode>> join_nodes_;
   std::vector<InitPlan> init_plans_;
+  // Data-modifying WITH queries, in order; `query` with what it refers to inlined.
+  struct ModifyingCte {
+    const Query* query;
+    sluice::Plan* plan = nullptr;
+    int scans = 0;
+  };
+  std::vector<ModifyingCte> modifying_ctes_;
   std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → its parameter
   std::map<Oid, std::vector<const Expr*>> key_expressions_;
   int exec_param_count_ = 0;
