@@ -19,7 +19,8 @@ class Printer {
       Print(*cte.query);
       text += ')';
     }
-    text += " (select";
+    if (query.modification != nullptr) Print(query, *query.modification);
+    text += query.modification != nullptr ? " (returning" : " (select";
     for (const Target& target : query.targets) {
       text += target.junk ? " (junk " : fmt::format(" ({} ", target.name);
       Print(*target.expr);
@@ -117,6 +118,47 @@ class Printer {
         text += fmt::format("{}", key.target);
       text += key.descending ? ">" : "<";
       if (key.nulls_first) text += "nulls-first";
+    }
+    text += ')';
+  }
+
+  static std::string_view ColumnName(const Query& query, int target, int column) {
+    return query.rels[static_cast<size_t>(target)].columns[static_cast<size_t>(column)].name;
+  }
+
+  void Assignments(const Query& query, int target, std::span<const Assignment> assignments) {
+    for (const Assignment& assignment : assignments) {
+      text += fmt::format(" (set {} ", ColumnName(query, target, assignment.column));
+      Print(*assignment.value);
+      text += ')';
+    }
+  }
+
+  void Print(const Query& query, const Modification& modification) {
+    const char* word = query.command == QueryCommand::kInsert   ? "insert"
+                       : query.command == QueryCommand::kUpdate ? "update"
+                                                                : "delete";
+    text += fmt::format(" ({} ", word);
+    Rel(query.rels[static_cast<size_t>(modification.target)]);
+    for (int column : modification.columns)
+      text += fmt::format(" {}", ColumnName(query, modification.target, column));
+    if (modification.source != nullptr) {
+      text += ' ';
+      Print(*modification.source);
+    }
+    Assignments(query, modification.target, modification.assignments);
+    if (const OnConflict* conflict = modification.on_conflict) {
+      text += " (on-conflict";
+      for (const Expr* expr : conflict->arbiter) {
+        text += ' ';
+        Print(*expr);
+      }
+      if (!conflict->constraint.empty())
+        text += fmt::format(" constraint {}", conflict->constraint);
+      if (!conflict->do_update) text += " nothing";
+      Assignments(query, modification.target, conflict->assignments);
+      Clause("where", conflict->where);
+      text += ')';
     }
     text += ')';
   }

@@ -313,6 +313,9 @@ std::string Session::RunCopyFrom(const Statement& statement) {
   if (command.is_program) Refuse("COPY FROM PROGRAM is not supported");
   if (command.filename != nullptr && *command.filename != 0)
     Refuse("COPY FROM a file is not supported");
+  if (settings_.Boolean("transaction_read_only"))
+    Throw(sqlstate::kReadOnlySqlTransaction,
+          "cannot execute COPY FROM in a read-only transaction");
   // Without a list of columns the table says which there are.
   size_t column_count = command.n_attlist;
   Arena arena;

@@ -179,6 +179,9 @@ void Session::StartPortal(Portal* portal) {
   // What passes through needs no codec here.
   const PlannedStatement& plan = portal->running->plan();
   if (!plan.pass_through) CheckFormats(plan.columns, portal->formats);
+  if (plan.writes && settings_.Boolean("transaction_read_only"))
+    Throw(sqlstate::kReadOnlySqlTransaction, "cannot execute {} in a read-only transaction",
+          CommandName(*statement->raw));
 }
 
 uint64_t Session::SendQueryRows(Portal* portal, std::span<const int16_t> formats,
