@@ -63,7 +63,8 @@ void Modify::CountRemote(const Plan& plan) {
     count_ += RowsOfTag(shared->group->streams[shared->copies[0].stream]);
   } else if (plan.kind == PlanKind::kAppend) {
     auto* shared = static_cast<AppendShared*>(state_.shared_states[plan.id]);
-    for (size_t i = 0; i < shared->scans.size(); i++)
+    size_t count = modify_.replicated ? 1 : shared->scans.size();
+    for (size_t i = 0; i < count; i++)
       count_ += RowsOfTag(shared->group->streams[shared->copies[0].first_stream + i]);
   }
 }

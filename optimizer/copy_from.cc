@@ -60,6 +60,8 @@ const CopyFromPlan* Planner::PlanCopy(const CopyFromRequest& copy) {
     defaults.push_back(MakeNull(column->type, &scratch_));
     row.provides.push_back(column_of(column->column));
   }
+  plan->replicated = table.kind == RelationKind::kReplicated;
+  plan->even = table.kind == RelationKind::kInheritsParent;
   plan->fields = arena_.CopyArray(fields);
   plan->inputs = inputs;
   plan->field_names = arena_.CopyArray(names);

@@ -155,7 +155,16 @@ bool Planner::TryWholeChange(const Query& query, const Select& select, const Pie
   if (ChangesKey(table, modification.assignments)) return false;
   for (const Target& target : select.targets)
     if (!CanShipChange(target.expr)) return false;
-  for (const Shard& shard : piece.shards)
+  // A replicated table's rows are the same on all servers, and so must be what becomes of them.
+  bool replicated = table.kind == RelationKind::kReplicated;
+  if (replicated) {
+    if (piece.replicas.empty()) return false;
+    for (const Target& target : select.targets)
+      if (!IsShippable(target.expr))
+        Refuse("volatile functions in a change of replicated table \"{}\"", table.name);
+  }
+  const std::vector<Shard>& shards = piece.replicas.empty() ? piece.shards : piece.replicas;
+  for (const Shard& shard : shards)
     if (shard.LeavesOf(modification.target)->size() != 1) return false;
 
   size_t count = modification.assignments.size();
@@ -165,7 +174,7 @@ bool Planner::TryWholeChange(const Query& query, const Select& select, const Pie
   std::vector<const Expr*> returned;
   for (size_t i = count; i < select.targets.size(); i++) returned.push_back(select.targets[i].expr);
   std::vector<const sluice::Plan*> scans;
-  for (const Shard& shard : piece.shards) {
+  for (const Shard& shard : shards) {
     Deparser deparser(catalog_, [&](const QueryRel& rel) -> std::vector<const Relation*> {
       return *shard.LeavesOf(static_cast<int>(&rel - select.rels.data()));
     });
@@ -173,6 +182,9 @@ bool Planner::TryWholeChange(const Query& query, const Select& select, const Pie
     std::string sql =
         deparser.ChangeStatement({query.command, modification.target, piece.tree, piece.quals,
                                   assignments, std::span(select.targets).subspan(count)});
+    // Its rows come from one of them.
+    if (replicated && !scans.empty() && !returned.empty())
+      sql = "WITH w AS (" + sql + ") SELECT * FROM w WHERE false";
     auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
     scan->server = shard.server;
     scan->server_name = arena_.CopyString(ServerOf(shard.server).name);
@@ -187,10 +199,11 @@ bool Planner::TryWholeChange(const Query& query, const Select& select, const Pie
     for (size_t i = 0; i < binary.size(); i++) binary[i] = HasBinaryCodec(returned[i]->type);
     scan->binary = binary;
     SetOutput(scan, returned);
-    scan->rows = piece.rows / static_cast<double>(piece.shards.size());
+    scan->rows = piece.rows / static_cast<double>(shards.size());
     scans.push_back(scan);
   }
   ModifyPlan* modify = NewModify(query, ModifyMethod::kRemote);
+  modify->replicated = replicated;
   SetShardOutput(modify, returned);
   if (scans.empty()) {
     SetChildren(modify, {EmptyResult(returned).plan});

@@ -76,6 +76,9 @@ Local Planner::PlanChangeById(const Query& query, Select& select) {
     const QueryColumn& info = rel.columns[static_cast<size_t>(column)];
     return MakeColumn(rel_index, column, info.type, info.typmod, info.collation, &scratch_);
   };
+  if (table.kind == RelationKind::kReplicated)
+    Refuse("{} of replicated table \"{}\" joined with tables that are not",
+           query.command == QueryCommand::kUpdate ? "UPDATE" : "DELETE", table.name);
   size_t count = modification.assignments.size();
   ModifyPlan* modify = NewModify(query, ModifyMethod::kById);
   modify->moves = ChangesKey(table, modification.assignments);
@@ -95,6 +98,10 @@ Local Planner::PlanChangeById(const Query& query, Select& select) {
     return static_cast<int>(wanted.size()) - 1;
   };
   for (int c = 0; modify->moves && c < own_columns; c++) {
+    if (table.columns[static_cast<size_t>(c)].generated) {
+      row_columns.push_back(-1);
+      continue;
+    }
     int at = -1;
     for (size_t i = 0; i < count; i++)
       if (modification.assignments[i].column == c) at = value_columns[i];
@@ -134,10 +141,12 @@ Local Planner::PlanChangeById(const Query& query, Select& select) {
   for (int c : value_columns) value_types.push_back(TypeNameOf(*wanted[static_cast<size_t>(c)]));
   modify->value_columns = arena_.CopyArray(value_columns);
   modify->value_types = arena_.CopyArray(value_types);
-  std::vector<int> insert_columns;
+  std::vector<int> insert_columns, sent_columns;
   if (modify->moves) {
     for (int c = 0; c < own_columns; c++) {
       int at = row_columns[static_cast<size_t>(c)];
+      if (at < 0) continue;
+      sent_columns.push_back(at);
       row_types.push_back(TypeNameOf(*wanted[static_cast<size_t>(at)]));
       insert_columns.push_back(c);
     }
@@ -148,7 +157,7 @@ Local Planner::PlanChangeById(const Query& query, Select& select) {
         return wanted[static_cast<size_t>(row_columns[static_cast<size_t>(e.column)])];
       });
     modify->keys = LowerAll(keys, rows);
-    modify->row_columns = arena_.CopyArray(row_columns);
+    modify->row_columns = arena_.CopyArray(sent_columns);
     modify->row_types = arena_.CopyArray(row_types);
   }
 

@@ -31,7 +31,7 @@ const Query* WithKeyColumns(const Query& source, const Relation& table,
 }  // namespace
 
 void Planner::RequireInsertable(const Relation& table) {
-  if (table.kind == RelationKind::kInheritsParent)
+  if (table.kind == RelationKind::kInheritsParent && !table.is_distributed())
     throw QueryError(
         MakeError(sqlstate::kObjectNotInPrerequisiteState, "cannot insert into table \"{}\"",
                   table.name)
@@ -64,6 +64,8 @@ Local Planner::PlanInsert(const Query& query) {
     row_types.push_back(TypeNameOf(*row.provides.back()));
     all_binary = all_binary && HasBinaryCodec(info.type);
   }
+  modify->replicated = table.kind == RelationKind::kReplicated;
+  modify->even = table.kind == RelationKind::kInheritsParent;
   modify->keys = LowerAll(keys, row);
   modify->row_columns = arena_.CopyArray(row_columns);
   modify->row_types = arena_.CopyArray(row_types);

@@ -112,7 +112,11 @@ bool Planner::TryRouter(const Query& query) {
       const QueryRel& target = q.rels[static_cast<size_t>(q.modification->target)];
       other |= ChangesKey(*target.table, q.modification->assignments);
     }
-    modifies |= q.command != QueryCommand::kSelect;
+    if (q.command != QueryCommand::kSelect) {
+      const QueryRel& target = q.rels[static_cast<size_t>(q.modification->target)];
+      other |= target.table->kind == RelationKind::kReplicated;
+      modifies = true;
+    }
     for (const QueryRel& rel : q.rels) {
       table_count += rel.kind == RelKind::kTable;
       other |= rel.kind == RelKind::kVirtual;

@@ -107,6 +107,17 @@ void AddValuesRel(ParseState& source, Insertion& insertion, const std::vector<Ro
     source.targets.push_back({MakeColumnExpr(source, column, 0, -1), column.name, false});
 }
 
+void CheckMayInsert(const Insertion& insertion, const ColumnInfo& column) {
+  bool overriding =
+      insertion.statement.override == PG_QUERY__OVERRIDING_KIND__OVERRIDING_SYSTEM_VALUE;
+  if (!column.generated && (column.identity != 'a' || overriding)) return;
+  Error error = MakeError(kGeneratedAlways, "cannot insert a non-DEFAULT value into column \"{}\"",
+                          column.name)
+                    .Detail(GeneratedDetail(column));
+  if (!column.generated) error.Hint("Use OVERRIDING SYSTEM VALUE to override.");
+  throw QueryError(error);
+}
+
 Query* ValuesSource(ParseState& source, Insertion& insertion, const PgQuery__SelectStmt& select) {
   std::vector<Row> rows = TransformRows(source, select);
   const Row& first = rows[0];
@@ -118,9 +129,12 @@ Query* ValuesSource(ParseState& source, Insertion& insertion, const PgQuery__Sel
   for (Row& row : rows) {
     for (size_t c = 0; c < row.size(); c++) {
       const ColumnInfo& column = insertion.Column(c);
-      if (row[c] == nullptr && column.default_sql.empty())
+      if (row[c] == nullptr && !HasKnownDefault(column) && !insertion.table.is_distributed())
         Refuse("DEFAULT for column \"{}\" in some rows only, where the shard knows its default",
                column.name);
+      if (row[c] != nullptr) CheckMayInsert(insertion, column);
+      if (row[c] == nullptr && column.generated)
+        Refuse("DEFAULT for generated column \"{}\" in some rows only", column.name);
       row[c] =
           row[c] == nullptr ? DefaultOf(source, column) : CoerceAssigned(source, row[c], column);
     }
@@ -168,6 +182,7 @@ Query* SelectSource(ParseState& source, Insertion& insertion, const PgQuery__Sel
                       ? literals[at]
                       : MakeColumnExpr(source, (*item.columns)[at], 0, ExprLocation(*target.expr));
     const ColumnInfo& column = insertion.Column(at++);
+    CheckMayInsert(insertion, column);
     source.targets.push_back({CoerceAssigned(source, value, column), column.name, false});
   }
   Query* query = source.a.arena->New<Query>();
@@ -186,7 +201,7 @@ void AddDefaults(ParseState& source, Insertion& insertion) {
   for (size_t i = 0; i < insertion.table.columns.size(); i++) {
     const ColumnInfo& column = insertion.table.columns[i];
     auto named = std::find(insertion.columns.begin(), insertion.columns.end(), static_cast<int>(i));
-    if (named != insertion.columns.end() || column.default_sql.empty()) continue;
+    if (named != insertion.columns.end() || !HasKnownDefault(column)) continue;
     insertion.columns.push_back(static_cast<int>(i));
     source.targets.push_back({DefaultOf(source, column), column.name, false});
   }

@@ -1,11 +1,10 @@
 // UPDATE and DELETE, and what INSERT shares with them: targets, assignments, RETURNING.
+#include "catalog/quote.h"
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
 namespace sluice {
 namespace {
-
-constexpr SqlState kGeneratedAlways = MakeSqlState("428C9");
 
 // The target stands before the rels of FROM or USING, which do not see it.
 const JoinTree* TransformTargetAndFrom(ParseState& p, int target, RawNode** list, size_t count) {
@@ -69,6 +68,13 @@ const RawNode* PartOfRow(ParseState& p, const PgQuery__MultiAssignRef& part, int
 }
 
 }  // namespace
+
+std::string GeneratedDetail(const ColumnInfo& column) {
+  return column.generated
+             ? fmt::format("Column \"{}\" is a generated column.", column.name)
+             : fmt::format("Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                           column.name);
+}
 
 bool IsModifyStatement(const RawNode* node) {
   if (node == nullptr) return false;
@@ -135,8 +141,18 @@ Expr* CoerceAssigned(ParseState& p, Expr* expr, const ColumnInfo& column) {
                        .At(ErrorPosition(p, location)));
 }
 
+bool HasKnownDefault(const ColumnInfo& column) {
+  return !column.generated && (!column.default_sql.empty() || column.sequence != kInvalidOid);
+}
+
 Expr* DefaultOf(ParseState& p, const ColumnInfo& column) {
-  if (column.default_sql.empty()) {
+  std::string sql = column.default_sql;
+  if (column.sequence != kInvalidOid) {
+    const Sequence& sequence = p.a.context.catalog->sequences.at(column.sequence);
+    sql = fmt::format("nextval({}::regclass)",
+                      QuoteLiteral(QuoteQualified(sequence.schema, sequence.name)));
+  }
+  if (sql.empty()) {
     Expr* null = MakeNull(p, column.type, -1);
     null->typmod = column.typmod;
     return null;
@@ -144,7 +160,7 @@ Expr* DefaultOf(ParseState& p, const ColumnInfo& column) {
   AnalyzeContext context = p.a.context;
   std::vector<Oid> no_params;
   context.param_types = &no_params;
-  Expr* expr = const_cast<Expr*>(AnalyzeExpression(column.default_sql, nullptr, context));
+  Expr* expr = const_cast<Expr*>(AnalyzeExpression(sql, nullptr, context));
   return CoerceAssigned(p, expr, column);
 }
 
@@ -169,14 +185,15 @@ std::vector<Assignment> TransformAssignments(ParseState& p, int target, RawNode*
     const ColumnInfo& info = table.columns[static_cast<size_t>(column)];
     if (raw.n_indirection > 0)
       RefuseAt(p, location, "assignment to a part of column \"{}\"", raw.name);
-    if (values[i] != nullptr) {
-      values[i] = CoerceAssigned(p, values[i], info);
-    } else {
-      values[i] = DefaultOf(p, info);
-    }
+    if (values[i] != nullptr && (info.generated || info.identity == 'a'))
+      throw QueryError(
+          MakeError(kGeneratedAlways, "column \"{}\" can only be updated to DEFAULT", info.name)
+              .Detail(GeneratedDetail(info)));
+    if (values[i] == nullptr && info.generated) continue;  // the shard computes it anyway
+    values[i] = values[i] != nullptr ? CoerceAssigned(p, values[i], info) : DefaultOf(p, info);
     assignments.push_back({column, values[i]});
   }
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < assignments.size(); i++)
     for (size_t j = 0; j < i; j++)
       if (assignments[i].column == assignments[j].column)
         ThrowAt(p, -1, sqlstate::kSyntaxError, "multiple assignments to same column \"{}\"",

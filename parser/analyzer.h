@@ -207,6 +207,11 @@ std::vector<Assignment> TransformAssignments(ParseState& p, int target, RawNode*
 int FindTargetColumn(ParseState& p, const Relation& table, std::string_view name, int location);
 // `expr` as a value for the column, by an assignment cast: 42804 where there is none.
 Expr* CoerceAssigned(ParseState& p, Expr* expr, const ColumnInfo& column);
+inline constexpr SqlState kGeneratedAlways = MakeSqlState("428C9");
+// Why it takes no value but its own.
+std::string GeneratedDetail(const ColumnInfo& column);
+// Whether what a column gets that is not named is known here, and not the shard's to say.
+bool HasKnownDefault(const ColumnInfo& column);
 // The column's default, or NULL.
 Expr* DefaultOf(ParseState& p, const ColumnInfo& column);
 bool IsSetToDefault(const RawNode* node);

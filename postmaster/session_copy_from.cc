@@ -25,13 +25,16 @@ std::string TableName(const PgQuery__RangeVar& var) {
 
 // An INSERT of the columns that are sent: its analysis finds the table and the columns, and says
 // what the others get.
-std::string InsertFor(const PgQuery__CopyStmt& command, size_t columns) {
+std::string InsertFor(const PgQuery__CopyStmt& command, const std::vector<std::string>& columns) {
   std::string names, values;
-  for (size_t i = 0; i < command.n_attlist; i++)
-    names += (i == 0 ? "" : ", ") + QuoteIdentifier(command.attlist[i]->string->sval);
-  for (size_t i = 0; i < columns; i++) values += i == 0 ? "NULL" : ", NULL";
-  return fmt::format("INSERT INTO {}{} VALUES ({})", TableName(*command.relation),
-                     names.empty() ? "" : " (" + names + ")", values);
+  for (const std::string& column : columns) {
+    names += (names.empty() ? "" : ", ") + QuoteIdentifier(column);
+    values += values.empty() ? "NULL" : ", NULL";
+  }
+  std::string table = TableName(*command.relation);
+  if (columns.empty()) return fmt::format("INSERT INTO {} DEFAULT VALUES", table);
+  return fmt::format("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})", table, names,
+                     values);
 }
 
 // How a shard is to read the lines; no header is sent on.
@@ -314,26 +317,25 @@ std::string Session::RunCopyFrom(const Statement& statement) {
   if (command.filename != nullptr && *command.filename != 0)
     Refuse("COPY FROM a file is not supported");
   if (settings_.Boolean("transaction_read_only"))
-    Throw(sqlstate::kReadOnlySqlTransaction,
-          "cannot execute COPY FROM in a read-only transaction");
+    Throw(sqlstate::kReadOnlySqlTransaction, "cannot execute COPY FROM in a read-only transaction");
   // Without a list of columns the table says which there are.
-  size_t column_count = command.n_attlist;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < command.n_attlist; i++) names.push_back(command.attlist[i]->string->sval);
   Arena arena;
-  auto analyse = [&](size_t columns) {
+  auto analyse = [&](const std::vector<std::string>& columns) {
     auto parsed = std::make_shared<const ParsedSql>(ParseSql(InsertFor(command, columns)));
     auto insert = MakeStatement(parsed, parsed->statements()[0], parsed->statements()[0].node);
     std::vector<Oid> types;
     return std::pair(parsed, AnalyzeIn(&arena, *insert, &types));
   };
-  auto [parsed, insert] = analyse(std::max<size_t>(column_count, 1));
+  auto [parsed, insert] = analyse(names);
   const Relation& table = *insert->rels[static_cast<size_t>(insert->modification->target)].table;
-  if (column_count == 0) {
-    column_count = table.columns.size();
-    std::tie(parsed, insert) = analyse(column_count);
+  if (names.empty()) {
+    for (const ColumnInfo& column : table.columns)
+      if (!column.generated) names.push_back(column.name);
+    std::tie(parsed, insert) = analyse(names);
   }
-  std::vector<std::string> names;
-  for (size_t i = 0; i < column_count; i++)
-    names.push_back(table.columns[static_cast<size_t>(insert->modification->columns[i])].name);
+  size_t column_count = names.size();
   CopyOptions options = ReadCopyOptions(command, names);
   options.single_column = false;
 
