@@ -17,6 +17,13 @@ namespace sluice {
 // Of rows' partition keys (ModifyPlan::keys): the index of the target where each row belongs.
 using RouteRows = std::function<void(const Batch& keys, std::span<uint32_t> targets)>;
 
+// In which transaction a stream is to run on its server: a pin and the SQL that begins it there
+// (Stream::begin_sql). Pin 0: none, on any pooled connection.
+struct StreamTransaction {
+  uint64_t pin = 0;
+  std::string_view begin_sql;
+};
+
 // What a plan needs of the world; given by the session (postmaster/), so that the executor knows
 // neither catalog nor settings files.
 struct ExecutorContext {
@@ -25,7 +32,11 @@ struct ExecutorContext {
   int64_t work_mem_bytes = 64 << 20;
   uint32_t chunks_per_stream = 8;
   std::string_view temp_directory;  // for spilling
-  uint64_t pin = 0;                 // the session's pinned connections (in a transaction), or 0
+  // The transaction that takes part on a server, its text living as long as shared_arena; a null
+  // function: none does.
+  std::function<StreamTransaction(Oid server)> transaction;
+  // A read over several servers takes its snapshots under the commit gate (StreamGate::kSnapshot).
+  bool gate_snapshots = false;
   std::string_view query_text;
   int64_t admission_timeout_us = 0;  // for connections and chunks; 0 = no end
   int64_t silence_timeout_us = 0;    // of a stream that is not held back; 0 = no end

@@ -190,8 +190,12 @@ class StreamsBuilder {
       stream.chunk_quota = quota;
       stream.output = *scans_[i].queue;
       stream.silence_timeout_us = state_.context->silence_timeout_us;
-      stream.lease = scans_.size() == 1 ? state_.context->lease : nullptr;
-      stream.pin = plan.lines ? 0 : state_.context->pin;
+      if (!plan.lines && state_.context->transaction != nullptr) {
+        StreamTransaction transaction = state_.context->transaction(plan.server);
+        stream.pin = transaction.pin;
+        stream.begin_sql = transaction.begin_sql;
+      }
+      if (stream.pin == 0 && scans_.size() == 1) stream.lease = state_.context->lease;
       if (!servers.insert(plan.server).second) group_->shared_snapshot = true;
       streams_->infos_.push_back({plan.id, &stream});
     }

@@ -70,7 +70,9 @@ void Connection::Run(PostgresStream* stream) {
 void Connection::Begin() {
   SLUICE_ASSERT(stream_ != nullptr && steps_.empty() && !begun_);
   begun_ = true;
-  if (!applied_setup_ || *applied_setup_ != stream_->setup()) {
+  bool applied = applied_setup_ && *applied_setup_ == stream_->setup() && !setup_in_transaction_;
+  // In an aborted transaction no setting can be made, and nothing but its end asked for.
+  if (!applied && transaction_status_ != 'E') {
     SendSetup(stream_->setup());
   } else {
     stream_->OnReady();
@@ -97,6 +99,7 @@ void Connection::SendSetup(std::string_view session_setup) {
     request().Query((applied_setup_ ? "RESET ROLE; RESET ALL; " : "") + BaseSettings());
     PushStep(StepKind::kSetup);
   }
+  setup_in_transaction_ = in_transaction();
   applied_setup_.reset();
   pending_setup_ = session_setup;
   if (!session_setup.empty()) {
@@ -389,6 +392,10 @@ bool Connection::HandleReady(char transaction_status) {
   if (steps_.empty()) return Malformed("a ReadyForQuery that was not asked for"), false;
   answered_ = true;
   transaction_status_ = transaction_status;
+  if (setup_in_transaction_ && !in_transaction()) {
+    setup_in_transaction_ = false;
+    applied_setup_.reset();
+  }
   Step step = std::move(steps_.front());
   steps_.pop_front();
   switch (step.kind) {
@@ -433,7 +440,9 @@ void Connection::BecomeFree() {
     return Run(next);
   }
   if (pin_ != 0 && !unpin_wanted_) return;
-  if (pin_ != 0 || in_transaction()) return SendReset();
+  if (reset_wanted_ || in_transaction()) return SendReset();
+  pin_ = 0;
+  unpin_wanted_ = false;
   if (close_when_free_) return Lost(Error{});
   if (lend_to_ != nullptr && Lend(lend_to_)) return;
   EndLease(&lend_to_);
@@ -449,14 +458,14 @@ void Connection::SendReset() {
     PushStep(StepKind::kHousekeeping);
   };
   if (in_transaction()) send("ROLLBACK");
-  if (pin_ != 0) {
+  if (std::exchange(reset_wanted_, false)) {
     send("DISCARD ALL");
     send(BaseSettings());
     statements_.Clear();
     applied_setup_ = "";
-    pin_ = 0;
-    unpin_wanted_ = false;
   }
+  pin_ = 0;
+  unpin_wanted_ = false;
   Send();
 }
 

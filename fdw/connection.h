@@ -86,7 +86,7 @@ class Connection final : public RemoteSocket::User {
   uint32_t generation() const { return generation_; }
   uint64_t pin() const { return pin_; }
   void set_pin(uint64_t pin) { pin_ = pin; }
-  void Unpin();
+  void Unpin(bool reset);
   // Ends the stream with an error of ours.
   void FailStream(const Error& error);
   void Cancel();  // asks the shard to cancel what runs; the stream stays and gets the error
@@ -194,6 +194,9 @@ class Connection final : public RemoteSocket::User {
   char transaction_status_ = 'I';
   std::optional<std::string> applied_setup_;  // none: base settings not sent yet
   std::string pending_setup_;
+  // The setup was applied inside of a transaction, whose rollback (or one to a savepoint) undoes
+  // it: it is sent again each time.
+  bool setup_in_transaction_ = false;
   std::optional<RemoteError> setup_error_;
   StatementCache statements_;
 
@@ -209,6 +212,7 @@ class Connection final : public RemoteSocket::User {
 
   uint64_t pin_ = 0;
   bool unpin_wanted_ = false;
+  bool reset_wanted_ = false;
   int64_t idle_since_us_ = 0;
   int64_t last_received_us_ = 0;
   Timer silence_timer_;

@@ -106,8 +106,9 @@ void Connection::ReleaseHold() {
   BecomeFree();
 }
 
-void Connection::Unpin() {
+void Connection::Unpin(bool reset) {
   unpin_wanted_ = true;
+  reset_wanted_ = reset;
   BecomeFree();
 }
 

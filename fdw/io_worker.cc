@@ -117,7 +117,10 @@ class Loop {
           worker_.groups->Close(request.group);
           break;
         case RequestKind::kUnpin:
-          worker_.pools->Unpin(request.pin);
+          worker_.pools->Unpin(request.pin, true);
+          break;
+        case RequestKind::kEndPin:
+          worker_.pools->Unpin(request.pin, false);
           break;
         case RequestKind::kCancelPin:
           worker_.pools->CancelPin(request.pin);

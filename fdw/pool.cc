@@ -180,16 +180,31 @@ void PoolSet::Pin(uint64_t pin, Connection* connection) {
 void PoolSet::OnPinnedLost(Connection* connection) {
   auto found = pins_.find(connection->pin());
   if (found == pins_.end()) return;
+  lost_[connection->pin()].push_back(connection->pool());
   std::erase(found->second, connection);
   if (found->second.empty()) pins_.erase(found);
 }
 
-void PoolSet::Unpin(uint64_t pin) {
+bool PoolSet::HasLost(uint64_t pin, const Pool* pool) const {
+  auto found = lost_.find(pin);
+  return found != lost_.end() &&
+         std::find(found->second.begin(), found->second.end(), pool) != found->second.end();
+}
+
+void PoolSet::ForgetLost(uint64_t pin, const Pool* pool) {
+  auto found = lost_.find(pin);
+  if (found == lost_.end()) return;
+  std::erase(found->second, pool);
+  if (found->second.empty()) lost_.erase(found);
+}
+
+void PoolSet::Unpin(uint64_t pin, bool reset) {
+  lost_.erase(pin);
   auto found = pins_.find(pin);
   if (found == pins_.end()) return;
   std::vector<Connection*> connections = std::move(found->second);
   pins_.erase(found);
-  for (Connection* connection : connections) connection->Unpin();
+  for (Connection* connection : connections) connection->Unpin(reset);
 }
 
 void PoolSet::CancelPin(uint64_t pin) {

@@ -80,7 +80,12 @@ class PoolSet {
   Connection* Pinned(uint64_t pin, const Pool* pool);
   void Pin(uint64_t pin, Connection* connection);
   void OnPinnedLost(Connection* connection);
-  void Unpin(uint64_t pin);
+  // Whether the pin had a connection to the pool that is closed now: whatever its transaction did
+  // there is gone, so it must not go on on another one.
+  bool HasLost(uint64_t pin, const Pool* pool) const;
+  void ForgetLost(uint64_t pin, const Pool* pool);
+  // `reset`: more than a transaction may have been done on its connections.
+  void Unpin(uint64_t pin, bool reset);
   void CancelPin(uint64_t pin);
   void Forget(uint64_t pool_key_hash);
 
@@ -90,6 +95,7 @@ class PoolSet {
   Worker* const worker_;
   std::unordered_map<std::string, std::unique_ptr<Pool>> pools_;
   std::unordered_map<uint64_t, std::vector<Connection*>> pins_;
+  std::unordered_map<uint64_t, std::vector<const Pool*>> lost_;  // by pin
   Timer sweep_timer_;
 };
 

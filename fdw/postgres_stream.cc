@@ -56,9 +56,18 @@ void PostgresStream::Start() {
     }
     return pool_->Acquire(setup_)->Run(this);
   }
+  StartPinned();
+}
+
+void PostgresStream::StartPinned() {
   Connection* connection = worker_->pools->Pinned(stream()->pin, pool_);
   if (connection == nullptr) {
-    connection = pool_->Acquire(setup_);
+    if (worker_->pools->HasLost(stream()->pin, pool_)) {
+      return Fail(MakeError(sqlstate::kConnectionFailure, "connection to server \"{}\" was lost",
+                            pool_->server_name())
+                      .Detail("What the transaction did there was rolled back."));
+    }
+    connection = retried_ ? pool_->Open() : pool_->Acquire(setup_);
     worker_->pools->Pin(stream()->pin, connection);
   }
   connection->Run(this);
@@ -105,6 +114,10 @@ void PostgresStream::SendRequest() {
   if (row_type() != 0 && !writer_) writer_.emplace(stream(), SliceKindOf(stream()->kind));
   bool own_transaction = HasOwnTransaction();
   if (own_transaction) SendPrelude();
+  if (!stream()->begin_sql.empty() && !connection_->in_transaction()) {
+    connection_->request().Query(stream()->begin_sql);
+    connection_->PushStep(StepKind::kPrelude);
+  }
   switch (stream()->kind) {
     case StreamKind::kQuery:
       SendQuery();
@@ -292,18 +305,18 @@ bool PostgresStream::OnMessage(char type, std::string_view body) {
 }
 
 bool PostgresStream::SendAgain(const Step& step) {
-  if (!step.error || !named_ || parse_sent_ || own_error_ || connection_->in_transaction())
-    return false;
+  if (!step.error || !named_ || parse_sent_ || own_error_) return false;
   SqlState state = step.error->error.state;
   bool stale =
       state == sqlstate::kInvalidSqlStatementName ||
       (state == sqlstate::kFeatureNotSupported && step.error->routine == "RevalidateCachedQuery");
-  // Under a snapshot the statement fails inside its transaction, which cannot go on.
-  if (!stale || HasOwnTransaction()) return false;
+  if (!stale) return false;
   connection_->statements().Erase(statement_key_);
   if (state != sqlstate::kInvalidSqlStatementName) {
     connection_->statements().to_close.push_back(statement_name_);
   }
+  // A transaction cannot go on after the error.
+  if (connection_->in_transaction() || HasOwnTransaction()) return false;
   SendQuery();
   connection_->PushStep(StepKind::kMain);
   connection_->Send();
@@ -343,16 +356,22 @@ void PostgresStream::OnDetached(std::string* rest) {
 
 void PostgresStream::OnConnectionLost(const Error& error) {
   bool unused = connection_->died_unused();
+  // A transaction that had not begun yet is begun on another connection: nothing of it is
+  // committed.
+  bool begins = !stream()->begin_sql.empty() && !connection_->in_transaction();
   connection_ = nullptr;
   copying_ = false;
   replication_.reset();
   if (writer_) writer_->Abandon();
   // An idle connection may have been dead for long: that is no reason to fail. But a statement that
   // may have run must not run twice.
-  if (unused && !retried_ && stream()->pin == 0 && !own_error_ && (!sent_ || SafeToRepeat())) {
+  bool safe = stream()->pin == 0 ? !sent_ || SafeToRepeat() : begins;
+  if (unused && safe && !retried_ && !own_error_) {
     retried_ = true;
     sent_ = false;
-    return pool_->Open()->Run(this);
+    if (stream()->pin == 0) return pool_->Open()->Run(this);
+    worker_->pools->ForgetLost(stream()->pin, pool_);
+    return StartPinned();
   }
   Fail(own_error_ ? *own_error_ : error);
 }

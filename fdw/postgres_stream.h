@@ -53,6 +53,7 @@ class PostgresStream final : public StreamTask {
  private:
   // Whether it reads in a transaction opened for it alone, under a snapshot.
   bool HasOwnTransaction() const;
+  void StartPinned();
   void SendRequest();
   void SendPrelude();
   void SendQuery();

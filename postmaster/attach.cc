@@ -324,6 +324,15 @@ void CallAnalyze(Ddl& ddl, const PgQuery__FuncCall& call) {
   Refresh(ddl, std::span(&oid, 1));
 }
 
+// The escape hatch: SQL of the caller's own, as a part of the running transaction.
+void RunOnServers(Ddl& ddl, const PgQuery__FuncCall& call) {
+  static constexpr const char* kNames[] = {"sql", "servers"};
+  Arguments arguments = ReadArguments(ddl, call, kNames);
+  std::optional<std::string> sql = TextArgument(arguments, "sql");
+  if (!sql) Throw(sqlstate::kInvalidParameterValue, "argument \"sql\" is required");
+  ddl.context.transaction->RunOn(ServersOf(ddl, ListArgument(arguments, "servers")), *sql);
+}
+
 }  // namespace
 
 bool Call(Ddl& ddl, const PgQuery__CallStmt& statement) {
@@ -336,6 +345,8 @@ bool Call(Ddl& ddl, const PgQuery__CallStmt& statement) {
     DetachTable(ddl, call);
   else if (name == "analyze")
     CallAnalyze(ddl, call);
+  else if (name == "run_on_servers")
+    RunOnServers(ddl, call);
   else
     ddl.ThrowAt(MakeError(sqlstate::kUndefinedFunction, "procedure sluice.{} does not exist", name),
                 call.location);

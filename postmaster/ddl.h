@@ -11,7 +11,7 @@
 #include "catalog/catalog.h"
 #include "common/log.h"
 #include "parser/raw.h"
-#include "postmaster/remote_query.h"
+#include "postmaster/distributed_transaction.h"
 #include "types/kernel.h"
 
 namespace sluice {
@@ -28,6 +28,8 @@ struct DdlContext {
   std::function<void(LogLevel level, const Error& notice)> notice;  // kNotice, kWarning
   RemoteRunner remote;
   std::string command_tag;  // out
+  // What the command does on servers belongs to it. Null: in a test without servers.
+  DistributedTransaction* transaction = nullptr;
 };
 
 // False if the statement is none that is known here; then nothing happened.

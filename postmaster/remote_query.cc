@@ -27,12 +27,13 @@ StreamGroup* MakeGroup(const Catalog& catalog, const RemoteSession& session,
   group->backend = my_proc_number;
   group->streams = arena->NewArray<Stream>(queries.size());
   group->admission_timeout_us = session.admission_timeout_us;
+  group->gate = session.gate;
   ReadyQueue* queue =
       MakeReadyQueue(arena, static_cast<uint32_t>(queries.size()) * SlicesMax(kChunkQuota),
                      static_cast<uint32_t>(queries.size()));
   for (size_t i = 0; i < queries.size(); i++) {
     Stream& stream = group->streams[i];
-    stream.kind = StreamKind::kQuery;
+    stream.kind = session.kind;
     stream.index = static_cast<uint16_t>(i);
     stream.group = group;
     stream.connection = MakeConnectionSpec(catalog, queries[i].server, session.user,
@@ -41,6 +42,11 @@ StreamGroup* MakeGroup(const Catalog& catalog, const RemoteSession& session,
     stream.chunk_quota = kChunkQuota;
     stream.output = queue;
     stream.silence_timeout_us = session.silence_timeout_us;
+    if (session.transaction != nullptr) {
+      StreamTransaction transaction = session.transaction(queries[i].server);
+      stream.pin = transaction.pin;
+      stream.begin_sql = arena->CopyString(transaction.begin_sql);
+    }
   }
   return group;
 }
@@ -85,9 +91,10 @@ struct SliceGuard {
 
 }  // namespace
 
-std::vector<RemoteRows> RunRemoteQueries(const Catalog& catalog, const RemoteSession& session,
-                                         std::span<const RemoteQuery> queries) {
-  std::vector<RemoteRows> results(queries.size());
+std::vector<Result<RemoteRows>> TryRemoteQueries(const Catalog& catalog,
+                                                 const RemoteSession& session,
+                                                 std::span<const RemoteQuery> queries) {
+  std::vector<Result<RemoteRows>> results(queries.size(), RemoteRows{});
   if (queries.empty()) return results;
   SharedBlocks blocks;
   Arena arena(blocks, kExtentBytes);
@@ -98,17 +105,28 @@ std::vector<RemoteRows> RunRemoteQueries(const Catalog& catalog, const RemoteSes
   while (consumer.ClaimOrWait(&slice, WaitEvent::kAppendReady)) {
     SliceGuard guard{slice};
     if (slice.kind == SliceKind::kDataRows || slice.kind == SliceKind::kOversized)
-      AppendRows(slice, &results[slice.stream].rows);
+      AppendRows(slice, &results[slice.stream]->rows);
   }
   for (size_t i = 0; i < queries.size(); i++) {
     const Stream& stream = group->streams[i];
     StreamState state = stream.state.load(std::memory_order_acquire);
-    if (state == StreamState::kFailed) throw QueryError(stream.error.Load());
-    if (state != StreamState::kEnded)
-      Throw(sqlstate::kQueryCanceled, "canceling statement due to user request");
-    results[i].command_tag = stream.command_tag;
+    if (state == StreamState::kFailed) {
+      results[i] = stream.error.Load();
+    } else if (state != StreamState::kEnded) {
+      results[i] = MakeError(sqlstate::kQueryCanceled, "canceling statement due to user request");
+    } else {
+      results[i]->command_tag = stream.command_tag;
+    }
   }
   return results;
+}
+
+std::vector<RemoteRows> RunRemoteQueries(const Catalog& catalog, const RemoteSession& session,
+                                         std::span<const RemoteQuery> queries) {
+  std::vector<RemoteRows> rows;
+  for (Result<RemoteRows>& result : TryRemoteQueries(catalog, session, queries))
+    rows.push_back(std::move(result).OrThrow());
+  return rows;
 }
 
 }  // namespace sluice

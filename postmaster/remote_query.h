@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catalog/connection.h"
+#include "executor/executor.h"
 
 namespace sluice {
 
@@ -30,12 +31,21 @@ struct RemoteSession {
   ConnectionLimits limits;
   int64_t admission_timeout_us = 60'000'000;
   int64_t silence_timeout_us = 0;
+  // In which transaction; null: each statement by itself.
+  std::function<StreamTransaction(Oid server)> transaction;
+  StreamKind kind = StreamKind::kQuery;  // kSimple: several statements in one text, no rows
+  StreamGate gate = StreamGate::kNone;
 };
 
 // All at once, through the io worker; results in the order of `queries`. Throws the first error,
 // after all have ended.
 std::vector<RemoteRows> RunRemoteQueries(const Catalog& catalog, const RemoteSession& session,
                                          std::span<const RemoteQuery> queries);
+
+// The same without throwing what a server answered: one result or error a query.
+std::vector<Result<RemoteRows>> TryRemoteQueries(const Catalog& catalog,
+                                                 const RemoteSession& session,
+                                                 std::span<const RemoteQuery> queries);
 
 // RunRemoteQueries with the session bound: what DDL gets.
 using RemoteRunner = std::function<std::vector<RemoteRows>(const Catalog& catalog,

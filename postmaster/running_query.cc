@@ -5,6 +5,7 @@
 #include "common/bytes.h"
 #include "executor/node.h"
 #include "executor/plan_streams.h"
+#include "postmaster/distributed_transaction.h"
 #include "postmaster/lease_set.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/settings.h"
@@ -101,11 +102,18 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.temp_directory = arena_.CopyString(session.temp_directory);
   context_.admission_timeout_us = session.settings->Integer("admission_timeout") * 1000;
   context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
-  context_.pin = session.pin;
   leases_ = session.leases;
   catalog_ = session.catalog;
   settings_version_ = session.settings->version();
   user_ = session.user;
+  if (DistributedTransaction* transaction = session.transaction) {
+    context_.transaction = [this, transaction](Oid server) {
+      StreamTransaction found = transaction->For(server);
+      found.begin_sql = arena_.CopyString(found.begin_sql);
+      return found;
+    };
+    context_.gate_snapshots = transaction->gates_snapshots();
+  }
   context_.query_text = arena_.CopyString(options.text);
   context_.instrument = options.instrument;
   auto params = arena_.NewArray<Column>(options.params.size());
@@ -151,11 +159,12 @@ uint64_t RunningQuery::Run(RowSink* sink, uint64_t rows_max) {
 // One SELECT on one shard, outside of a transaction's pinned connection, with nothing left to do
 // here.
 bool RunningQuery::CanBorrow() const {
-  if (leases_ == nullptr || context_.pin != 0 || context_.instrument || !plan_->pass_through ||
+  if (leases_ == nullptr || context_.instrument || !plan_->pass_through ||
       plan_->copy_out || plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
     return false;
   const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
-  return scan.row_limit == 0 && scan.sql.starts_with("SELECT ");
+  if (scan.row_limit != 0 || !scan.sql.starts_with("SELECT ")) return false;
+  return context_.transaction == nullptr || context_.transaction(scan.server).pin == 0;
 }
 
 // On a shard's connection that is lent to this session, if there is one. If not, the io worker runs

@@ -15,6 +15,7 @@
 namespace sluice {
 
 class Catalog;
+class DistributedTransaction;
 class Settings;
 
 class BorrowedConnection;
@@ -27,7 +28,7 @@ struct QuerySession {
   const SessionSettings* session_settings;
   std::string user, database;
   std::string temp_directory;
-  uint64_t pin = 0;
+  DistributedTransaction* transaction = nullptr;  // the session's; null: none, all runs by itself
   LeaseSet* leases = nullptr;  // null: point queries go through the io worker too
 };
 

@@ -35,11 +35,13 @@ void Session::Run() {
     }
   } catch (const FatalError& fatal) {
     portals_.clear();  // first of all what is held on the shards
+    distributed_.Abandon();
     LogError(LogLevel::kFatal, fatal.error);
     WriteErrorResponse(client_.out(), fatal.error, "FATAL");
     client_.FlushWithoutWaiting();
   } catch (const ClientGone&) {
     portals_.clear();
+    distributed_.Abandon();
   }
   if (settings_.Boolean("log_disconnections") && !user_.empty())
     Log(LogLevel::kLog, "disconnection: user={} database={}", user_, database_);
@@ -225,8 +227,10 @@ void Session::HandleError(const Error& error) {
   current_text_.clear();
   if (transaction_.in_block()) {
     DropPortals(transaction_.level());
+    distributed_.OnError();
     transaction_.Fail();
   } else {
+    distributed_.OnError();
     Rollback();
   }
   WriteErrorResponse(client_.out(), error, "ERROR");
@@ -256,6 +260,10 @@ void Session::BeginStatement(std::string_view text) {
   RefreshCatalog();
 }
 
+void Session::BeginRemote(bool last) {
+  distributed_.BeginStatement(last && transaction_.state() == TransactionState::kImplicit);
+}
+
 void Session::EndStatement(std::string_view what) {
   statement_deadline_us = 0;
   client_socket = -1;
@@ -282,8 +290,9 @@ void Session::RefreshSettings() {
   ReportApplicationName(settings_.Text("application_name"));
 }
 
-QuerySession Session::MakeQuerySession() const {
+QuerySession Session::MakeQuerySession() {
   QuerySession session;
+  session.transaction = &distributed_;
   session.catalog = catalog_;
   session.settings = &settings_;
   session.session_settings = &session_settings_;

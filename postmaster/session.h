@@ -9,6 +9,7 @@
 #include "postmaster/backend.h"
 #include "postmaster/catalog_follower.h"
 #include "postmaster/client_socket.h"
+#include "postmaster/distributed_transaction.h"
 #include "postmaster/settings.h"
 #include "postmaster/statement.h"
 #include "postmaster/transaction.h"
@@ -54,11 +55,14 @@ class Session {
   void ReloadConfiguration();
   // Around each statement: transaction, clock, catalog, timeout, log.
   void BeginStatement(std::string_view text);
+  // `last`: nothing else follows in its message or pipeline, so that a first statement that belongs
+  // to no block is all of its transaction.
+  void BeginRemote(bool last);
   void EndStatement(std::string_view what);
   void RequireNotFailed(const Statement& statement) const;
   void RefreshCatalog();
   void RefreshSettings();
-  QuerySession MakeQuerySession() const;
+  QuerySession MakeQuerySession();
 
   // --- session_query.cc: simple queries, and what both protocols share
   void SimpleQuery(std::string_view text);
@@ -151,6 +155,7 @@ class Session {
   std::vector<std::shared_ptr<const Catalog>> catalog_saved_;
   Transaction transaction_;
   std::unique_ptr<LeaseSet> leases_;  // before the portals, whose queries use them
+  DistributedTransaction distributed_{[this] { return MakeQuerySession(); }};
   std::map<std::string, std::shared_ptr<Statement>> statements_;
   std::map<std::string, std::shared_ptr<Portal>> portals_;
   bool ready_wanted_ = true;   // ReadyForQuery is due before the next read

@@ -65,7 +65,8 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
                      [&remote](const Catalog& catalog, std::span<const RemoteQuery> queries) {
                        return RunRemoteQueries(catalog, remote, queries);
                      },
-                     {}};
+                     {},
+                     &distributed_};
   if (!RunDdl(raw, context)) Refuse("{} is not supported", CommandName(raw));
   if (catalog_pending_ && catalog_base_ == nullptr) catalog_base_ = before;
   return {context.command_tag, std::nullopt};
@@ -85,6 +86,13 @@ void Session::StartTransaction() {
 }
 
 void Session::Commit() {
+  DropPortals(0);
+  try {
+    distributed_.Commit();
+  } catch (const QueryError&) {
+    Rollback();
+    throw;
+  }
   if (catalog_pending_) {
     Status status = follower_->store()->Commit(*catalog_, catalog_base_->generation);
     if (!status.ok()) {
@@ -96,13 +104,13 @@ void Session::Commit() {
     follower_->Forget();
   }
   catalog_saved_.clear();
-  DropPortals(0);
   while (settings_.level() > 0) settings_.EndLevel(true);
   transaction_.End();
 }
 
 void Session::Rollback() {
   DropPortals(0);
+  distributed_.Rollback();
   RestoreCatalog(catalog_base_);
   catalog_saved_.clear();
   while (settings_.level() > 0) settings_.EndLevel(false);
@@ -152,6 +160,7 @@ Session::CommandResult Session::RunTransaction(const RawStatement& raw) {
       return EndBlock(false, command.chain);
     case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_SAVEPOINT:
       require_block("SAVEPOINT");
+      distributed_.Savepoint(transaction_.level() + 1);
       transaction_.Savepoint(name);
       settings_.BeginLevel();
       catalog_saved_.push_back(catalog_);
@@ -159,6 +168,7 @@ Session::CommandResult Session::RunTransaction(const RawStatement& raw) {
     case PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_RELEASE: {
       require_block("RELEASE SAVEPOINT");
       int level = transaction_.LevelOf(name);
+      distributed_.Release(level);
       while (settings_.level() >= level) settings_.EndLevel(true);
       catalog_saved_.resize(static_cast<size_t>(level) - 2);
       for (auto& [key, portal] : portals_) portal->level = std::min(portal->level, level - 1);
@@ -169,6 +179,7 @@ Session::CommandResult Session::RunTransaction(const RawStatement& raw) {
       require_block("ROLLBACK TO SAVEPOINT");
       int level = transaction_.LevelOf(name);
       DropPortals(level);
+      distributed_.RollbackTo(level);
       while (settings_.level() >= level) settings_.EndLevel(false);
       settings_.BeginLevel();
       RestoreCatalog(catalog_saved_[static_cast<size_t>(level) - 2]);

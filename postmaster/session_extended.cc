@@ -205,6 +205,7 @@ void Session::Execute(BodyReader body) {
   auto portal = FindPortal(name);
   BeginStatement(portal->statement->text());
   RequireNotFailed(*portal->statement);
+  BeginRemote(client_.next_type() == 'S');
   if (!RunPortal(portal, rows_max <= 0 ? 0 : static_cast<uint64_t>(rows_max), false)) {
     MessageWriter message(client_.out());
     message.Begin('s');

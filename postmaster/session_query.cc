@@ -58,6 +58,7 @@ void Session::SimpleQuery(std::string_view text) {
     first = false;
     auto statement = MakeStatement(parsed, raw, raw.node);
     RequireNotFailed(*statement);
+    BeginRemote(parsed->statements().size() == 1);
     RunSimpleStatement(statement);
     if (&raw != &parsed->statements().back()) EndStatement("statement");
   }

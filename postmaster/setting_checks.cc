@@ -111,11 +111,6 @@ std::optional<std::string> CheckSetting(std::string_view name, std::string_view 
     if (!parts) return std::nullopt;
     return fmt::format("{}, {}", kStyleNames[parts->style], kOrderNames[parts->order]);
   }
-  if (name.ends_with("transaction_isolation") && !text.starts_with("read ")) {
-    std::string level(text);
-    for (char& c : level) c = static_cast<char>(toupper(c));
-    Refuse("isolation level {} is not supported", level);
-  }
   if (name == "search_path") {
     if (!SplitIdentifiers(text)) return std::nullopt;
     return std::string(text);

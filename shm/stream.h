@@ -85,7 +85,10 @@ struct Stream {
   // or for a kCopyIn's input and for streams inside the server (local children, workers' results) a
   // backend or worker.
   ProcNumber producer = kIoWorkerProc;
-  uint64_t pin;  // 0, or the session's pin: use (and keep) that pin's connection to this pool
+  uint64_t pin;  // 0, or the transaction's pin: use (and keep) that pin's connection to this pool
+  // Sent first while the pin's connection is in no transaction ("BEGIN …; SAVEPOINT s"); empty: the
+  // stream begins none.
+  std::string_view begin_sql;
   // If it ends well, lend its connection to the backend afterwards; null: don't.
   Lease* lease = nullptr;
   int64_t silence_timeout_us;  // error if the shard sends nothing for so long while unthrottled; 0
@@ -116,6 +119,14 @@ struct Stream {
   std::atomic<int64_t> held_back_us;  // total time not received from, because of the quota
 };
 
+// Intervals on the servers of a group that exclude each other, so that no reader sees half of a
+// transaction over several servers. Each kind is shared within itself.
+enum class StreamGate : uint8_t {
+  kNone,
+  kSnapshot,  // a read over several servers, until all its snapshots are taken
+  kDecision,  // COMMIT PREPARED on several servers, until all have answered
+};
+
 enum class GroupState : uint32_t {
   kNew,        // backend → kSubmitted with the request
   kSubmitted,  // io worker: waits for chunks and connections
@@ -131,6 +142,7 @@ struct StreamGroup {
   // Each stream's transaction is to be REPEATABLE READ READ ONLY, its snapshot taken by SELECT 1
   // first.
   bool snapshot_first;
+  StreamGate gate;               // taken at admission, on all servers of the group at once
   int64_t admission_timeout_us;  // 53300 on every stream when it passes; 0 = none
   uint32_t extra_chunks;  // reserved beyond the streams' quotas: local producers, see executor
   // G3: what TryReserveGroup promised; stored by the io worker before kAdmitted. It is given back
@@ -147,6 +159,7 @@ enum class RequestKind : uint32_t {
   kOpen,       // group
   kClose,      // group
   kUnpin,      // pin: its connections go back to their pools (after a rollback and a reset)
+  kEndPin,     // the same, but nothing beyond a transaction was done there: no reset is needed
   kCancelPin,  // cancel what runs on the pin's connections
   kGiveBack,   // lease: its connection comes back
   kForget,     // pool_key_hash: drop idle connections of a changed or dropped server

@@ -24,6 +24,8 @@ class MessageReader {
   // beyond 10,000 bytes for a start-up packet).
   std::optional<Message> Take(bool startup);
   bool empty() const { return begin_ == end_; }
+  // The type of the message that comes next; 0: none is here.
+  char next_type() const { return empty() ? '\0' : buffer_[begin_]; }
   // Bytes of a message that is not complete yet are here.
   bool partial() const { return begin_ != end_; }
 

@@ -1,0 +1,239 @@
+#include "postmaster/distributed_transaction.h"
+
+#include "catalog/catalog.h"
+#include "catalog/options.h"
+#include "common/log.h"
+#include "postmaster/settings.h"
+#include "shm/shared_memory.h"
+
+namespace sluice {
+namespace {
+
+// So long a server may keep silent at the end of a transaction before it counts as lost.
+constexpr int64_t kEndSilenceUs = 30'000'000;
+
+std::string SavepointName(int level) {
+  return fmt::format("sluice_{}", level);
+}
+
+bool IsConnectionError(const Error& error) {
+  return SqlStateText(error.state).starts_with("08");
+}
+
+void ThrowFirst(std::vector<Result<RemoteRows>>& results) {
+  for (Result<RemoteRows>& result : results)
+    if (!result.ok()) throw QueryError(std::move(result.error()));
+}
+
+}  // namespace
+
+const std::string& DistributedTransaction::Isolation() const {
+  return session_().settings->Text("transaction_isolation");
+}
+
+bool DistributedTransaction::HasSnapshots() const {
+  return !alone_ && Isolation() == "repeatable read";
+}
+
+bool DistributedTransaction::Serializable() const {
+  return !alone_ && Isolation() == "serializable";
+}
+
+std::string DistributedTransaction::BeginSql() const {
+  const Settings& settings = *session_().settings;
+  std::string sql =
+      fmt::format("BEGIN ISOLATION LEVEL {} {}", settings.Text("transaction_isolation"),
+                  settings.Boolean("transaction_read_only") ? "READ ONLY" : "READ WRITE");
+  if (settings.Boolean("transaction_deferrable")) sql += " DEFERRABLE";
+  for (int level = 2; level < 2 + savepoints_; level++)
+    sql += "; SAVEPOINT " + SavepointName(level);
+  return sql;
+}
+
+DistributedTransaction::Participant* DistributedTransaction::Find(Oid server) {
+  auto found = by_server_.find(server);
+  return found == by_server_.end() ? nullptr : &participants_[found->second];
+}
+
+DistributedTransaction::Participant& DistributedTransaction::Join(Oid server) {
+  if (Participant* found = Find(server)) return *found;
+  Arena arena;
+  std::string key(ConnectionSpecFor(session_(), server, &arena)->pool_key);
+  size_t at = 0;
+  while (at < participants_.size() && participants_[at].pool_key != key) at++;
+  if (at == participants_.size()) {
+    if (Serializable() && at > 0)
+      Refuse("isolation level SERIALIZABLE over several servers is not supported");
+    participants_.push_back({server, std::move(key)});
+  }
+  if (pin_ == 0) pin_ = shared_memory->next_pin.fetch_add(1, std::memory_order_relaxed);
+  by_server_[server] = at;
+  return participants_[at];
+}
+
+StreamTransaction DistributedTransaction::For(Oid server) {
+  if (HasSnapshots()) TakeSnapshots();
+  if (HasSnapshots() || Serializable()) Join(server);
+  if (Find(server) == nullptr) return {};
+  begin_sql_ = BeginSql();
+  return {pin_, begin_sql_};
+}
+
+void DistributedTransaction::TakeSnapshots() {
+  if (!HasSnapshots() || !participants_.empty()) return;
+  QuerySession session = session_();
+  for (const auto& [oid, server] : session.catalog->servers)
+    if (server.wrapper == kPostgresWrapper &&
+        session.catalog->FindUserMapping(oid, session.user) != nullptr)
+      Join(oid);
+  if (participants_.empty()) return;
+  std::vector<RemoteQuery> queries;
+  for (const Participant& participant : participants_)
+    queries.push_back({participant.server, "SELECT 1"});
+  RemoteSession remote = Remote(StreamKind::kSimple);
+  remote.gate = StreamGate::kSnapshot;
+  std::vector<Result<RemoteRows>> results = TryRemoteQueries(*session.catalog, remote, queries);
+  // A server that cannot be reached is an error for the statement that needs it (the io worker
+  // does not connect a pin again), not for those that do not.
+  for (size_t i = 0; i < results.size(); i++) {
+    if (results[i].ok()) continue;
+    if (!IsConnectionError(results[i].error())) throw QueryError(results[i].error());
+    participants_[i].lost = true;
+  }
+}
+
+void DistributedTransaction::JoinForWrite(std::span<const Oid> servers, bool one_statement) {
+  if (HasSnapshots()) TakeSnapshots();
+  bool by_itself = alone_ && one_statement && servers.size() == 1 && participants_.empty() &&
+                   Isolation().starts_with("read ");
+  if (by_itself) return;
+  for (Oid server : servers) Join(server).written = true;
+}
+
+RemoteSession DistributedTransaction::Remote(StreamKind kind) {
+  RemoteSession remote = RemoteSessionOf(session_());
+  remote.kind = kind;
+  remote.transaction = [this, begin = BeginSql()](Oid server) {
+    return Find(server) != nullptr ? StreamTransaction{pin_, begin} : StreamTransaction{};
+  };
+  return remote;
+}
+
+void DistributedTransaction::RunOn(std::span<const Oid> servers, std::string_view sql) {
+  JoinForWrite(servers);
+  std::vector<RemoteQuery> queries;
+  for (Oid server : servers) queries.push_back({server, std::string(sql)});
+  RunRemoteQueries(*session_().catalog, Remote(StreamKind::kSimple), queries);
+}
+
+std::vector<RemoteRows> DistributedTransaction::RunOn(std::span<const RemoteQuery> queries) {
+  std::vector<Oid> servers;
+  for (const RemoteQuery& query : queries) servers.push_back(query.server);
+  JoinForWrite(servers);
+  return RunRemoteQueries(*session_().catalog, Remote(StreamKind::kQuery), queries);
+}
+
+bool DistributedTransaction::written() const {
+  return std::any_of(participants_.begin(), participants_.end(),
+                     [](const Participant& participant) { return participant.written; });
+}
+
+std::vector<Result<RemoteRows>> DistributedTransaction::OnParticipants(
+    const std::vector<const Participant*>& which, const std::string& sql) {
+  std::vector<RemoteQuery> queries;
+  for (const Participant* participant : which) queries.push_back({participant->server, sql});
+  return TryRemoteQueries(*session_().catalog, Remote(StreamKind::kSimple), queries);
+}
+
+void DistributedTransaction::OnAll(const std::string& sql) {
+  std::vector<const Participant*> all;
+  for (const Participant& participant : participants_)
+    if (!participant.lost) all.push_back(&participant);
+  std::vector<Result<RemoteRows>> results = OnParticipants(all, sql);
+  ThrowFirst(results);
+}
+
+void DistributedTransaction::Savepoint(int level) {
+  OnAll("SAVEPOINT " + SavepointName(level));
+  savepoints_ = level - 1;
+}
+
+void DistributedTransaction::Release(int level) {
+  OnAll("RELEASE SAVEPOINT " + SavepointName(level));
+  savepoints_ = level - 2;
+}
+
+void DistributedTransaction::RollbackTo(int level) {
+  savepoints_ = level - 1;
+  OnAll("ROLLBACK TO SAVEPOINT " + SavepointName(level));
+}
+
+void DistributedTransaction::OnError() {
+  if (pin_ == 0) return;
+  SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
+  if (savepoints_ == 0) End();
+}
+
+void DistributedTransaction::Commit() {
+  std::vector<const Participant*> committing;
+  for (const Participant& participant : participants_)
+    if (participant.written || Serializable()) committing.push_back(&participant);
+  if (committing.size() > 1) {
+    Rollback();
+    Refuse("a transaction that writes several servers is not supported yet");
+  }
+  if (!committing.empty()) CommitOne(*committing[0]);
+  End();
+}
+
+// Its outcome must be known before anything else happens: nothing interrupts it.
+void DistributedTransaction::CommitOne(const Participant& participant) {
+  HoldInterrupts hold;
+  RemoteSession remote = Remote(StreamKind::kSimple);
+  remote.silence_timeout_us = kEndSilenceUs;
+  RemoteQuery query{participant.server, "COMMIT"};
+  Result<RemoteRows> result = TryRemoteQueries(*session_().catalog, remote, {&query, 1})[0];
+  std::optional<Error> error;
+  if (!result.ok()) {
+    error = result.error();
+    if (IsConnectionError(*error)) {
+      error->state = MakeSqlState("08007");
+      error->hint = "Whether the transaction was committed is not known.";
+    }
+  } else if (result->command_tag != "COMMIT") {
+    error = MakeError(sqlstate::kInFailedSqlTransaction,
+                      "the transaction was rolled back by its server");
+  }
+  if (!error) return;
+  End();
+  throw QueryError(*error);
+}
+
+void DistributedTransaction::Rollback() {
+  if (pin_ == 0) return End();
+  // Waited for, because what it had locked must be free when the client goes on.
+  HoldInterrupts hold;
+  std::vector<const Participant*> written;
+  for (const Participant& participant : participants_)
+    if (participant.written) written.push_back(&participant);
+  if (!written.empty()) {
+    for (const Result<RemoteRows>& result : OnParticipants(written, "ROLLBACK"))
+      if (!result.ok()) LogError(LogLevel::kDebug, result.error());
+  }
+  End();
+}
+
+void DistributedTransaction::End() {
+  if (pin_ != 0) SubmitRequest({RequestKind::kEndPin, nullptr, pin_, 0});
+  pin_ = 0;
+  savepoints_ = 0;
+  participants_.clear();
+  by_server_.clear();
+}
+
+void DistributedTransaction::Abandon() {
+  if (pin_ != 0) SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
+  End();
+}
+
+}  // namespace sluice

@@ -1,0 +1,102 @@
+// The session's transaction as the servers see it: which of them take part, and how they begin,
+// commit and roll back. One per session; it lives through many transactions.
+//
+//   BeginStatement ─► For / JoinForWrite / RunOn: servers join ─► Commit or Rollback ─► (empty)
+//
+// A server joins when it is first written (or locked) in the transaction: its statements then run
+// on one pinned connection, whose BEGIN (with the savepoints there are) travels with the first of
+// them. In READ COMMITTED all others are read through the pool. REPEATABLE READ joins all servers
+// at its first query, so that their snapshots are taken together. In SERIALIZABLE one server takes
+// part: no server could see a conflict that lies across two.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/executor.h"
+#include "postmaster/remote_query.h"
+#include "postmaster/running_query.h"
+
+namespace sluice {
+
+class DistributedTransaction {
+ public:
+  // `session` gives what the session is now.
+  explicit DistributedTransaction(std::function<QuerySession()> session)
+      : session_(std::move(session)) {}
+  ~DistributedTransaction() { Abandon(); }
+  DistributedTransaction(const DistributedTransaction&) = delete;
+  DistributedTransaction& operator=(const DistributedTransaction&) = delete;
+
+  // Before each statement. `alone`: it is the only one of its transaction, so what one remote
+  // statement can do on one server needs no transaction there.
+  void BeginStatement(bool alone) { alone_ = alone && participants_.empty(); }
+  // Before each query or write: REPEATABLE READ takes its snapshots, if it has none.
+  void TakeSnapshots();
+
+  // How a stream on the server is to run; the text is good until the next call that joins or ends.
+  StreamTransaction For(Oid server);
+  // Reads over several servers take their snapshots under the commit gate.
+  bool gates_snapshots() const { return !HasSnapshots(); }
+
+  // The statement is about to write on (or lock rows of) these servers: from now on For() pins
+  // them. `one_statement`: each gets a single remote statement, which commits by itself where
+  // nothing else belongs to the transaction.
+  void JoinForWrite(std::span<const Oid> servers, bool one_statement = false);
+  // Runs SQL (several statements are allowed, rows are dropped) on the servers at once, as a part
+  // of this transaction. Throws the first error.
+  void RunOn(std::span<const Oid> servers, std::string_view sql);
+  // The same for different SQL a server, or with rows wanted (one statement each then).
+  std::vector<RemoteRows> RunOn(std::span<const RemoteQuery> queries);
+
+  // Something was, or may have been, written on a server.
+  bool written() const;
+
+  void Savepoint(int level);  // Transaction::level() that it opens
+  void Release(int level);
+  void RollbackTo(int level);
+  // Throws where it could not commit; then it is rolled back on all servers.
+  void Commit();
+  void Rollback();
+  // A statement has failed: what still runs is cancelled, and without savepoints, where nothing can
+  // be saved, the servers roll back at once.
+  void OnError();
+  // The session ends: all is rolled back without waiting.
+  void Abandon();
+
+ private:
+  struct Participant {
+    Oid server;
+    std::string pool_key;
+    bool written = false;
+    bool lost = false;  // it could not be reached when the snapshots were taken
+  };
+
+  bool HasSnapshots() const;
+  bool Serializable() const;
+  const std::string& Isolation() const;
+  std::string BeginSql() const;
+  Participant* Find(Oid server);
+  Participant& Join(Oid server);
+  RemoteSession Remote(StreamKind kind);
+  // One text on all participants for which `which` holds, at once.
+  std::vector<Result<RemoteRows>> OnParticipants(const std::vector<const Participant*>& which,
+                                                 const std::string& sql);
+  void OnAll(const std::string& sql);  // throws the first error
+  void CommitOne(const Participant& participant);
+  // Lets go of the pins; what is open there is rolled back by the io worker.
+  void End();
+
+  std::function<QuerySession()> session_;
+  bool alone_ = false;
+  int savepoints_ = 0;  // open ones
+  uint64_t pin_ = 0;    // 0: nobody takes part
+  std::vector<Participant> participants_;
+  std::map<Oid, size_t> by_server_;  // servers that are one database share a participant
+  std::string begin_sql_;
+};
+
+}  // namespace sluice
