@@ -46,15 +46,16 @@ void Completion::RunSimple() {
     sql.append(input.create_sql).append("; ");
   if (sql.empty()) return;
   Arena& arena = *state_.context->shared_arena;
-  SideStream({StreamKind::kSimple, connection_, arena.CopyString(sql), pin_}, &arena)
+  SideStream({StreamKind::kSimple, connection_, arena.CopyString(sql), {pin_, {}}}, &arena)
       .Finish(WaitEvent::kAppendReady);
 }
 
 void Completion::CopyChild(size_t child) {
   CheckTypes(*completion_.children[child]);
   std::unique_ptr<Node> node = MakeNode(*completion_.children[child], state_);
-  SideStream copy({StreamKind::kCopyIn, connection_, completion_.inputs[child].copy_sql, pin_},
-                  state_.context->shared_arena);
+  SideStream copy(
+      {StreamKind::kCopyIn, connection_, completion_.inputs[child].copy_sql, {pin_, {}}},
+      state_.context->shared_arena);
   const size_t piece_bytes = shared_memory->chunks.chunk_size_bytes;
   std::string bytes(CopyBinaryHeader());
   Batch batch;
@@ -75,7 +76,10 @@ void Completion::CopyChild(size_t child) {
 void Completion::StartQuery() {
   Arena& arena = *state_.context->shared_arena;
   stream_ = std::make_unique<SideStream>(
-      SideStream::Options{StreamKind::kQuery, connection_, completion_.sql, pin_,
+      SideStream::Options{StreamKind::kQuery,
+                          connection_,
+                          completion_.sql,
+                          {pin_, {}},
                           MakeStreamParams(completion_.params, state_),
                           MakeResultFormats(completion_.binary, &arena)},
       &arena);

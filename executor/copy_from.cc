@@ -73,7 +73,7 @@ void CopyFrom::Open(size_t t) {
   Oid server = plan_.targets[t].server;
   context_.join_for_write(std::span(&server, 1), targets_.size() == 1);
   SideStream::Options options{StreamKind::kCopyIn, context_.connect(server), plan_.targets[t].sql,
-                              context_.pin};
+                              TransactionOn(context_, server)};
   options.admission_timeout_us = context_.admission_timeout_us;
   targets_[t].stream = std::make_unique<SideStream>(options, context_.shared_arena);
   if (format_.binary) targets_[t].bytes = CopyBinaryHeader();

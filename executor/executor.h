@@ -60,6 +60,10 @@ struct ExecutorContext {
   std::function<std::unique_ptr<RowSource>(const ViewScanPlan&)> scan_view;
 };
 
+inline StreamTransaction TransactionOn(const ExecutorContext& context, Oid server) {
+  return context.transaction == nullptr ? StreamTransaction{} : context.transaction(server);
+}
+
 // What EXPLAIN ANALYZE shows of a node, summed over participants.
 struct NodeStatistics {
   uint64_t loops = 0, rows = 0, batches = 0;

@@ -174,7 +174,7 @@ void Modify::CopyRows(RowStore* first) {
     JoinTargets(std::span(&t, 1), false);
     const ModifyTarget& place = modify_.targets[t];
     SideStream::Options options{StreamKind::kCopyIn, state_.context->connect(place.server),
-                                place.copy_sql, state_.context->pin};
+                                place.copy_sql, TransactionOn(*state_.context, place.server)};
     options.admission_timeout_us = state_.context->admission_timeout_us;
     copies[t].stream = std::make_unique<SideStream>(options, state_.context->shared_arena);
     if (modify_.copy_binary) copies[t].bytes = CopyBinaryHeader();

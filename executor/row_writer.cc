@@ -126,9 +126,9 @@ std::vector<uint64_t> RowWriter::Run(const Batch& batch, std::span<const WriteSt
   std::vector<std::unique_ptr<SideStream>> streams;
   for (const WriteStatement& statement : statements) {
     rows.server = statement.place->server;
-    SideStream::Options options{StreamKind::kQuery,
-                                state_.context->connect(statement.place->server),
-                                arena.CopyString(Text(statement)), state_.context->pin};
+    SideStream::Options options{
+        StreamKind::kQuery, state_.context->connect(statement.place->server),
+        arena.CopyString(Text(statement)), TransactionOn(*state_.context, statement.place->server)};
     options.params = Params(batch, statement, &arena);
     options.result_formats = MakeResultFormats(rows.binary, &arena);
     options.prepare = statement.rows.size() == 1;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/arena.h"
+#include "executor/executor.h"
 #include "shm/stream.h"
 
 namespace sluice {
@@ -16,7 +17,7 @@ class SideStream {
     StreamKind kind;
     const ConnectionSpec* connection;
     std::string_view sql;
-    uint64_t pin;
+    StreamTransaction transaction = {};
     std::span<const StreamParam> params = {};
     std::span<const int16_t> result_formats = {};
     bool prepare = false;  // worth a named statement

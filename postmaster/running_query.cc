@@ -126,8 +126,9 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.connect = [this, session](Oid server) {
     return ConnectionSpecFor(session, server, &arena_);
   };
-  context_.join_for_write = [](std::span<const Oid>, bool one_statement) {
-    if (!one_statement) Refuse("writing to several servers in one statement");
+  context_.join_for_write = [transaction = session.transaction](std::span<const Oid> servers,
+                                                                bool one_statement) {
+    if (transaction != nullptr) transaction->JoinForWrite(servers, one_statement);
   };
   context_.partition_rule = [session](Oid relation) -> RouteRows {
     auto router = std::make_shared<PartitionRouter>(*session.catalog,
@@ -159,8 +160,8 @@ uint64_t RunningQuery::Run(RowSink* sink, uint64_t rows_max) {
 // One SELECT on one shard, outside of a transaction's pinned connection, with nothing left to do
 // here.
 bool RunningQuery::CanBorrow() const {
-  if (leases_ == nullptr || context_.instrument || !plan_->pass_through ||
-      plan_->copy_out || plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
+  if (leases_ == nullptr || context_.instrument || !plan_->pass_through || plan_->copy_out ||
+      plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
     return false;
   const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
   if (scan.row_limit != 0 || !scan.sql.starts_with("SELECT ")) return false;
