@@ -33,7 +33,7 @@ class Modify : public Node {
   void JoinTargets(std::span<const uint32_t> targets, bool one_statement);
   void InsertValues(const Batch& batch, bool all);
   void InsertRound(const Batch& batch, std::span<const std::vector<uint32_t>> rows_of, size_t from);
-  void CopyRows(RowStore* first);
+  void CopyRows(RowStore* first, bool all);
   std::span<const uint32_t> Route(const Batch& batch);
 
   // modify_by_id.cc

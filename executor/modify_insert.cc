@@ -27,6 +27,16 @@ class OneRow {
   std::vector<Column> columns_;
 };
 
+bool ReadsInTransaction(const Plan& plan, const ExecutorContext& context) {
+  if (plan.kind == PlanKind::kForeignScan) {
+    const auto& scan = static_cast<const ForeignScanPlan&>(plan);
+    return !scan.lines && TransactionOn(context, scan.server).pin != 0;
+  }
+  for (const Plan* child : plan.children)
+    if (ReadsInTransaction(*child, context)) return true;
+  return false;
+}
+
 // What a COPY's error says of its lines is nothing that the client has written.
 [[noreturn]] void RethrowWithoutCopyContext(const QueryError& e) {
   Error error = e.error;
@@ -76,13 +86,16 @@ void Modify::RunInsert() {
   Batch batch;
   size_t rows = 0;
   bool ended = false;
-  while (!ended && rows <= kRowsBeforeCopy) {
+  // In a transaction what is read may come over the connection that is to be written on.
+  bool read_all = ReadsInTransaction(*modify_.children[0], *state_.context);
+  while (!ended && (read_all || rows <= kRowsBeforeCopy)) {
+    CheckForInterrupts();
     child_->Next(&batch);
     ended = batch.rows == 0;
     rows += batch.rows;
     if (!ended) first.Append(batch);
   }
-  if (!ended && modify_.may_copy) return CopyRows(&first);
+  if (rows > kRowsBeforeCopy && modify_.may_copy) return CopyRows(&first, ended);
   for (first.Next(&batch); batch.rows > 0; first.Next(&batch))
     InsertValues(batch, ended && batch.rows == rows);
   if (ended) return;
@@ -162,8 +175,8 @@ void Modify::InsertRound(const Batch& batch, std::span<const std::vector<uint32_
   }
 }
 
-// One COPY a target that gets rows, all at once.
-void Modify::CopyRows(RowStore* first) {
+// One COPY a target that gets rows, all at once. `all`: the child has no more than `first`.
+void Modify::CopyRows(RowStore* first, bool all) {
   struct Copy {
     std::unique_ptr<SideStream> stream;
     std::string bytes;
@@ -207,7 +220,8 @@ void Modify::CopyRows(RowStore* first) {
   try {
     Batch batch;
     for (first->Next(&batch); batch.rows > 0; first->Next(&batch)) write(batch);
-    for (child_->Next(&batch); batch.rows > 0; child_->Next(&batch)) write(batch);
+    if (!all)
+      for (child_->Next(&batch); batch.rows > 0; child_->Next(&batch)) write(batch);
     for (Copy& copy : copies) {
       if (copy.stream == nullptr) continue;
       if (modify_.copy_binary) copy.bytes.append(kCopyBinaryTrailer);
