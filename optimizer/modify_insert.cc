@@ -28,6 +28,21 @@ const Query* WithKeyColumns(const Query& source, const Relation& table,
   return copy;
 }
 
+// A row that takes the whole key of the row that was not inserted belongs where that was sent.
+bool MayLeave(const OnConflict& conflict, const std::vector<const Expr*>& keys) {
+  std::vector<const Expr*> columns;
+  for (const Expr* key : keys) CollectColumns(key, &columns);
+  for (const Expr* column : columns) {
+    bool taken = std::ranges::any_of(conflict.assignments, [&](const Assignment& assignment) {
+      const Expr& value = *assignment.value;
+      return assignment.column == column->column && value.kind == ExprKind::kColumn &&
+             value.rel == conflict.excluded && value.column == column->column;
+    });
+    if (!taken) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void Planner::RequireInsertable(const Relation& table) {
@@ -115,7 +130,7 @@ Local Planner::PlanInsert(const Query& query) {
     targets.push_back(place);
   }
   modify->targets = arena_.CopyArray(targets);
-  if (modification.on_conflict != nullptr &&
+  if (modification.on_conflict != nullptr && MayLeave(*modification.on_conflict, keys) &&
       ChangesKey(table, modification.on_conflict->assignments))
     throw QueryError(MakeError(sqlstate::kFeatureNotSupported, "invalid ON UPDATE specification")
                          .Detail("The result tuple would appear in a different partition than the "

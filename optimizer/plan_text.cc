@@ -232,7 +232,7 @@ void PrintTree(const Plan& plan, bool verbose, int indent, bool arrow, std::stri
 NodeText DescribeNode(const Plan& plan, bool verbose) {
   NodeText text;
   DescribeOwn(plan, verbose, &text);
-  if (!verbose) return text;
+  if (!verbose || plan.output.empty()) return text;
   std::string output;
   for (const OutputColumn& column : plan.output)
     output += (output.empty() ? "" : ", ") + std::string(column.name);
