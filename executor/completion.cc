@@ -1,42 +1,14 @@
 #include "executor/completion.h"
 
 #include "common/assert.h"
-#include "common/bytes.h"
+#include "executor/copy_rows.h"
 #include "executor/plan_streams.h"
 #include "shm/shared_memory.h"
 #include "types/codec.h"
+#include "wire/copy_format.h"
 
 namespace sluice {
 namespace {
-
-// COPY's binary format: a signature, no flags, no header extension; a field count before each row;
-// -1 at the end.
-constexpr std::string_view kCopyHeader("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19);
-
-template <typename T>
-void AppendInteger(T value, std::string* out) {
-  char bytes[sizeof(T)];
-  StoreBig(bytes, value);
-  out->append(bytes, sizeof bytes);
-}
-
-void AppendField(const Column& column, size_t row, std::string* out) {
-  if (column.IsNull(row)) return AppendInteger(int32_t{-1}, out);
-  size_t length_at = out->size();
-  AppendInteger(int32_t{0}, out);
-  if (HasBinaryCodec(column.type)) {
-    AppendBinary(column, row, out);
-  } else {
-    out->append(column.At<std::string_view>(row));  // an enum's binary format is its label
-  }
-  StoreBig(out->data() + length_at,
-           static_cast<int32_t>(out->size() - length_at - sizeof(int32_t)));
-}
-
-void AppendRow(const Batch& batch, size_t row, std::string* out) {
-  AppendInteger(static_cast<int16_t>(batch.columns.size()), out);
-  for (const Column& column : batch.columns) AppendField(column, row, out);
-}
 
 // Values of a built-in type without a codec here are text, which is not their binary format.
 void CheckTypes(const Plan& child) {
@@ -74,27 +46,28 @@ void Completion::RunSimple() {
     sql.append(input.create_sql).append("; ");
   if (sql.empty()) return;
   Arena& arena = *state_.context->shared_arena;
-  SideStream({StreamKind::kSimple, connection_, arena.CopyString(sql), pin_}, &arena)
+  SideStream({StreamKind::kSimple, connection_, arena.CopyString(sql), {pin_, {}}}, &arena)
       .Finish(WaitEvent::kAppendReady);
 }
 
 void Completion::CopyChild(size_t child) {
   CheckTypes(*completion_.children[child]);
   std::unique_ptr<Node> node = MakeNode(*completion_.children[child], state_);
-  SideStream copy({StreamKind::kCopyIn, connection_, completion_.inputs[child].copy_sql, pin_},
-                  state_.context->shared_arena);
+  SideStream copy(
+      {StreamKind::kCopyIn, connection_, completion_.inputs[child].copy_sql, {pin_, {}}},
+      state_.context->shared_arena);
   const size_t piece_bytes = shared_memory->chunks.chunk_size_bytes;
-  std::string bytes(kCopyHeader);
+  std::string bytes(CopyBinaryHeader());
   Batch batch;
   for (node->Next(&batch); batch.rows > 0; node->Next(&batch)) {
     for (size_t row = 0; row < batch.rows; row++) {
-      AppendRow(batch, row, &bytes);
+      AppendCopyBinaryRow(batch.columns, row, &bytes);
       if (bytes.size() < piece_bytes) continue;
       copy.Put(bytes);
       bytes.clear();
     }
   }
-  AppendInteger(int16_t{-1}, &bytes);
+  bytes.append(kCopyBinaryTrailer);
   copy.Put(bytes);
   copy.EndInput();
   copy.Finish(WaitEvent::kCopyInQueue);
@@ -103,7 +76,10 @@ void Completion::CopyChild(size_t child) {
 void Completion::StartQuery() {
   Arena& arena = *state_.context->shared_arena;
   stream_ = std::make_unique<SideStream>(
-      SideStream::Options{StreamKind::kQuery, connection_, completion_.sql, pin_,
+      SideStream::Options{StreamKind::kQuery,
+                          connection_,
+                          completion_.sql,
+                          {pin_, {}},
                           MakeStreamParams(completion_.params, state_),
                           MakeResultFormats(completion_.binary, &arena)},
       &arena);

@@ -1,11 +1,12 @@
 #include "executor/executor.h"
 
 #include "common/assert.h"
+#include "executor/cte_scan.h"
 #include "executor/fragment.h"
-#include "executor/init_plan.h"
 #include "executor/node.h"
 #include "executor/plan_streams.h"
 #include "executor/remote_end.h"
+#include "executor/row_store.h"
 
 namespace sluice {
 
@@ -21,7 +22,8 @@ struct Executor::Impl {
     state.gathers = &gathers;
     state.shared_states = arena.NewArray<void*>(static_cast<size_t>(planned.node_count)).data();
     state.exec_params = arena.NewArray<Column>(static_cast<size_t>(planned.exec_param_count));
-    for (const InitPlan& init_plan : planned.init_plans) RunInitPlan(init_plan, state);
+    state.cte_rows = &cte_rows;
+    RunBeforehand(planned, state);
     streams = std::make_unique<PlanStreams>(*planned.root, state);
     streams->AwaitAdmission();
     if (planned.pass_through) {
@@ -56,6 +58,7 @@ struct Executor::Impl {
   const PlannedStatement& statement;
   ExecutorContext context;
   std::vector<NodeStatistics> statistics;
+  std::vector<std::vector<std::unique_ptr<RowStore>>> cte_rows;
   std::vector<Workers*> gathers;
   ExecutionState state{};
   std::unique_ptr<PlanStreams> streams;
@@ -135,6 +138,12 @@ NodeStatistics Executor::Statistics(int32_t node_id) const {
       statistics.total_us = std::max(statistics.total_us, (ended - submitted) * loops);
   }
   return statistics;
+}
+
+uint64_t Executor::rows_modified() const {
+  const Plan* plan = impl_->statement.root;
+  while (plan->kind == PlanKind::kProject) plan = plan->children[0];
+  return impl_->statistics[static_cast<size_t>(plan->id)].rows_modified;
 }
 
 int32_t Executor::WorkersLaunched(int32_t gather_node_id) const {

@@ -14,6 +14,9 @@
 
 namespace sluice {
 
+// Of rows' partition keys (ModifyPlan::keys): the index of the target where each row belongs.
+using RouteRows = std::function<void(const Batch& keys, std::span<uint32_t> targets)>;
+
 // In which transaction a stream is to run on its server: a pin and the SQL that begins it there
 // (Stream::begin_sql). Pin 0: none, on any pooled connection.
 struct StreamTransaction {
@@ -43,6 +46,11 @@ struct ExecutorContext {
   std::span<const Column> params;
   // How to reach a server, with the session's role and settings; results live in shared_arena.
   std::function<const ConnectionSpec*(Oid server)> connect;
+  // The statement is about to write on these servers: from then on what runs there is in its
+  // transaction. `one_statement`: each gets one remote statement, and no other server any.
+  std::function<void(std::span<const Oid> servers, bool one_statement)> join_for_write;
+  // The partition rule of a table, by catalog oid.
+  std::function<RouteRows(Oid relation)> partition_rule;
   // Rows of a virtual table: calls `row` with text values (nullopt = NULL), one a column of the
   // table.
   std::function<void(std::string_view name,
@@ -52,11 +60,16 @@ struct ExecutorContext {
   std::function<std::unique_ptr<RowSource>(const ViewScanPlan&)> scan_view;
 };
 
+inline StreamTransaction TransactionOn(const ExecutorContext& context, Oid server) {
+  return context.transaction == nullptr ? StreamTransaction{} : context.transaction(server);
+}
+
 // What EXPLAIN ANALYZE shows of a node, summed over participants.
 struct NodeStatistics {
   uint64_t loops = 0, rows = 0, batches = 0;
   int64_t startup_us = 0, total_us = 0;
   uint64_t memory_bytes_max = 0, spilled_bytes = 0;
+  uint64_t rows_modified = 0;  // by INSERT, UPDATE, DELETE
 };
 
 class Executor {
@@ -74,6 +87,9 @@ class Executor {
   bool NextSlice(Slice* slice);
   // The same without sleeping: kEmpty means that NextSlice would wait.
   Claim TryNextSlice(Slice* slice);
+
+  // After the end: how many rows the statement has written.
+  uint64_t rows_modified() const;
 
   // For EXPLAIN ANALYZE, after the end: workers that still run are stopped.
   NodeStatistics Statistics(int32_t node_id) const;

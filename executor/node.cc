@@ -3,6 +3,7 @@
 #include "executor/aggregate.h"
 #include "executor/append.h"
 #include "executor/completion.h"
+#include "executor/cte_scan.h"
 #include "executor/distinct.h"
 #include "executor/filter.h"
 #include "executor/foreign_scan.h"
@@ -13,6 +14,7 @@
 #include "executor/limit.h"
 #include "executor/materialize.h"
 #include "executor/merge_append.h"
+#include "executor/modify.h"
 #include "executor/nest_loop.h"
 #include "executor/project.h"
 #include "executor/result.h"
@@ -98,6 +100,10 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
       return Make<GatherMerge, GatherMergePlan>(plan, state);
     case PlanKind::kCompletion:
       return Make<Completion, CompletionPlan>(plan, state);
+    case PlanKind::kCteScan:
+      return Make<CteScan, CteScanPlan>(plan, state);
+    case PlanKind::kModify:
+      return Make<Modify, ModifyPlan>(plan, state);
   }
   Throw(sqlstate::kInternalError, "unknown plan node {}", static_cast<int>(plan.kind));
 }

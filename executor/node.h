@@ -13,7 +13,8 @@
 
 namespace sluice {
 
-class Workers;  // executor/fragment.h
+class RowStore;  // executor/row_store.h
+class Workers;   // executor/fragment.h
 
 // What the nodes of one process running one statement share.
 struct ExecutionState {
@@ -27,6 +28,8 @@ struct ExecutionState {
   // (PrepareShared below).
   void** shared_states = nullptr;
   std::span<Column> exec_params;  // results of init plans, by param number; evaluated before use
+  // Rows of data-modifying WITH queries, a store for each of their scans.
+  std::vector<std::vector<std::unique_ptr<RowStore>>>* cte_rows = nullptr;
   std::vector<NodeStatistics>* statistics;
   std::vector<Workers*>* gathers = nullptr;  // the leader's, so that their workers can be stopped
 };

@@ -19,9 +19,12 @@ SideStream::SideStream(const Options& options, Arena* arena) : group_(arena->New
   stream_->group = group_;
   stream_->connection = options.connection;
   stream_->sql = options.sql;
-  stream_->pin = options.pin;
+  stream_->pin = options.transaction.pin;
+  stream_->begin_sql = options.transaction.begin_sql;
   stream_->params = options.params;
   stream_->result_formats = options.result_formats;
+  stream_->prepare = options.prepare;
+  group_->admission_timeout_us = options.admission_timeout_us;
   stream_->chunk_quota = kChunks;
   stream_->output = MakeReadyQueue(arena, SlicesMax(kChunks), 1);
   if (options.kind == StreamKind::kCopyIn) {

@@ -1,11 +1,12 @@
 // One remote statement apart from a plan's streams: what CompletionPlan runs, one after the other,
-// on a connection that it keeps.
+// on a connection that it keeps; what ModifyPlan writes.
 #pragma once
 
 #include <optional>
 #include <string_view>
 
 #include "common/arena.h"
+#include "executor/executor.h"
 #include "shm/stream.h"
 
 namespace sluice {
@@ -16,9 +17,11 @@ class SideStream {
     StreamKind kind;
     const ConnectionSpec* connection;
     std::string_view sql;
-    uint64_t pin;
+    StreamTransaction transaction = {};
     std::span<const StreamParam> params = {};
     std::span<const int16_t> result_formats = {};
+    bool prepare = false;  // worth a named statement
+    int64_t admission_timeout_us = 0;
   };
   // Opens it. `arena` is the query's, in shared memory.
   SideStream(const Options& options, Arena* arena);
@@ -34,6 +37,8 @@ class SideStream {
   // kCopyIn: hands over bytes of COPY data; waits while the shard does not take them.
   void Put(std::string_view bytes);
   void EndInput();
+
+  const Stream& stream() const { return *stream_; }
 
  private:
   void AwaitRoom();

@@ -221,8 +221,11 @@ Piece Planner::PlanOtherRel(const Select& select, int index) {
       plan = node;
       break;
     }
-    case RelKind::kTable:
     case RelKind::kCte:
+      plan = PlanCteScan(rel, provides).plan;
+      break;
+    case RelKind::kTable:
+    case RelKind::kExcluded:
       Refuse("this FROM item is not supported");
   }
   piece.rows = std::max(1.0, plan->rows);

@@ -10,13 +10,14 @@
 namespace sluice {
 
 std::string Deparser::WholeQuery(const Query& query) {
-  return Select(query);
+  return AnyQuery(query);
 }
 
 void Deparser::OpenScope(std::span<const QueryRel> rels, bool qualify, const Query* query) {
   Scope scope{rels, {}, std::vector<std::vector<const Relation*>>(rels.size()), qualify, {}, query};
   for (size_t i = 0; i < rels.size(); i++)
-    scope.aliases.push_back(fmt::format("r{}", ++rel_count_));
+    scope.aliases.push_back(rels[i].kind == RelKind::kExcluded ? "excluded"
+                                                               : fmt::format("r{}", ++rel_count_));
   scopes_.push_back(std::move(scope));
 }
 
@@ -92,6 +93,7 @@ std::string Deparser::Rel(int index) {
       return owner.cte_names[static_cast<size_t>(rel.cte)] + " " + alias + ColumnAliases(rel);
     }
     case RelKind::kVirtual:
+    case RelKind::kExcluded:
       break;
   }
   Refuse("\"{}\" cannot be sent to a shard", rel.alias);
@@ -134,7 +136,7 @@ std::string Deparser::With(const Query& query) {
     text += i == 0 ? (recursive ? "WITH RECURSIVE " : "WITH ") : ", ";
     text += scopes_.back().cte_names[i];
     text += cte.materialized ? " AS MATERIALIZED (" : " AS (";
-    text += Select(*cte.query) + ")";
+    text += AnyQuery(*cte.query) + ")";
   }
   return text.empty() ? text : text + " ";
 }

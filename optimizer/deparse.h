@@ -27,11 +27,28 @@ class Deparser {
   // A whole statement, with its own rels, junk targets left out.
   std::string WholeQuery(const Query& query);
 
+  // UPDATE or DELETE, one level: the parts of a statement whose rels are the open scope's.
+  struct Change {
+    QueryCommand command;
+    int target;            // rel; on one table of the server
+    const JoinTree* from;  // the target in it, under nothing but inner joins and left of semi joins
+    std::vector<const Expr*> quals = {};
+    std::span<const Assignment> assignments = {};
+    std::span<const Target> returning = {};
+  };
+  std::string ChangeStatement(const Change& change);
+  // Whether `target` stands in `tree` where ChangeStatement can take it out.
+  static bool CanChange(const JoinTree& tree, int target);
+  // INSERT INTO … (columns), the target being rel `target`; ON CONFLICT … RETURNING …
+  std::string InsertHead(int target, std::span<const int> columns);
+  std::string InsertTail(const Modification& modification, std::span<const Target> returning);
+
   // Piecewise: the scope that expressions of levels_up 0 are resolved in. `qualify` false: one
   // table, whose columns need no alias.
   void OpenScope(std::span<const QueryRel> rels, bool qualify, const Query* query = nullptr);
   void CloseScope();
   std::string Expression(const Expr& expr);
+  std::string Alias(int rel) const { return scopes_.back().aliases[static_cast<size_t>(rel)]; }
   // FROM's text. Semi and anti joins come out as EXISTS conditions for WHERE.
   std::string From(const JoinTree& tree, std::vector<std::string>* conditions);
   // "expression ASC NULLS LAST"
@@ -53,7 +70,14 @@ class Deparser {
     const Query* query = nullptr;  // whole queries: for window functions
   };
 
+  std::string AnyQuery(const Query& query);
   std::string Select(const Query& query);
+  std::string Modify(const Query& query);
+  void TakeOutTarget(const JoinTree& tree, int target, std::vector<std::string>* items,
+                     std::vector<std::string>* conditions);
+  std::string SetList(const QueryRel& target, const Relation& leaf,
+                      std::span<const Assignment> assignments);
+  std::string Returning(std::span<const Target> returning);
   std::string SetOp(const SetOpTree& tree);
   std::string With(const Query& query);
   std::string Tail(const Query& query, const std::vector<int>& position);

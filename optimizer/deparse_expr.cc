@@ -146,7 +146,19 @@ std::string Deparser::Column(const Expr& expr) {
   SLUICE_ASSERT(expr.rel >= 0 && static_cast<size_t>(expr.rel) < scope.rels.size());
   const QueryRel& rel = scope.rels[static_cast<size_t>(expr.rel)];
   std::string name;
-  if (rel.kind == RelKind::kTable && LeavesOf(scope, expr.rel).size() == 1) {
+  if (rel.kind == RelKind::kExcluded) {
+    // The target is the one table of this scope.
+    const Relation& leaf = *find_leaves_(rel)[0];
+    name = QuoteIdentifier(RemoteColumn(leaf, rel, expr.column));
+  } else if (rel.kind == RelKind::kTable && LeavesOf(scope, expr.rel).size() == 1) {
+    // Behind the table's columns: where the row lies (optimizer/modify_by_id.cc).
+    size_t own = rel.table->columns.size();
+    if (static_cast<size_t>(expr.column) == own)
+      return fmt::format("{}::oid", LeavesOf(scope, expr.rel)[0]->oid);
+    if (static_cast<size_t>(expr.column) > own) {
+      name = expr.column == static_cast<int>(own) + 1 ? "ctid" : "tableoid";
+      return scope.qualify ? scope.aliases[static_cast<size_t>(expr.rel)] + "." + name : name;
+    }
     name = QuoteIdentifier(RemoteColumn(*LeavesOf(scope, expr.rel)[0], rel, expr.column));
     if (!scope.qualify) return name;
   } else {

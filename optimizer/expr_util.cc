@@ -54,6 +54,53 @@ bool AnyInTree(const JoinTree* tree, const DepthPredicate& found, int depth) {
          AnyExpr(tree->on, found, depth);
 }
 
+bool AnyInAssignments(std::span<const Assignment> assignments, const DepthPredicate& found,
+                      int depth) {
+  for (const Assignment& assignment : assignments)
+    if (AnyExpr(assignment.value, found, depth)) return true;
+  return false;
+}
+
+bool AnyInModification(const Modification* modification, const DepthPredicate& found, int depth) {
+  if (modification == nullptr) return false;
+  if (modification->source != nullptr && AnyExprInQuery(*modification->source, found, depth + 1))
+    return true;
+  if (AnyInAssignments(modification->assignments, found, depth)) return true;
+  const OnConflict* conflict = modification->on_conflict;
+  if (conflict == nullptr) return false;
+  for (const Expr* expr : conflict->arbiter)
+    if (AnyExpr(expr, found, depth)) return true;
+  return AnyExpr(conflict->arbiter_where, found, depth) || AnyExpr(conflict->where, found, depth) ||
+         AnyInAssignments(conflict->assignments, found, depth);
+}
+
+std::span<const Assignment> RewriteAssignments(std::span<const Assignment> assignments,
+                                               Arena* arena, const DepthRewriter& replace,
+                                               int depth) {
+  std::span<Assignment> copy = arena->CopyArray(assignments);
+  for (Assignment& a : copy) a.value = RewriteExpr(a.value, arena, replace, depth);
+  return copy;
+}
+
+const Modification* RewriteModification(const Modification* modification, Arena* arena,
+                                        const DepthRewriter& replace, int depth) {
+  if (modification == nullptr) return nullptr;
+  Modification* copy = arena->New<Modification>(*modification);
+  if (copy->source != nullptr)
+    copy->source = RewriteQuery(*copy->source, arena, replace, depth + 1);
+  copy->assignments = RewriteAssignments(copy->assignments, arena, replace, depth);
+  if (copy->on_conflict == nullptr) return copy;
+  OnConflict* conflict = arena->New<OnConflict>(*copy->on_conflict);
+  std::span<const Expr*> arbiter = arena->CopyArray(conflict->arbiter);
+  for (const Expr*& expr : arbiter) expr = RewriteExpr(expr, arena, replace, depth);
+  conflict->arbiter = arbiter;
+  conflict->arbiter_where = RewriteExpr(conflict->arbiter_where, arena, replace, depth);
+  conflict->where = RewriteExpr(conflict->where, arena, replace, depth);
+  conflict->assignments = RewriteAssignments(conflict->assignments, arena, replace, depth);
+  copy->on_conflict = conflict;
+  return copy;
+}
+
 bool AnyInSetOp(const SetOpTree* tree, const DepthPredicate& found, int depth) {
   if (tree == nullptr) return false;
   if (tree->leaf != nullptr) return AnyExprInQuery(*tree->leaf, found, depth + 1);
@@ -108,6 +155,7 @@ bool AnyExprInQuery(const Query& query, const DepthPredicate& found, int depth) 
     if (AnyExpr(window.start_offset, found, depth) || AnyExpr(window.end_offset, found, depth))
       return true;
   return AnyInTree(query.from, found, depth) || AnyExpr(query.where, found, depth) ||
+         AnyInModification(query.modification, found, depth) ||
          AnyExpr(query.having, found, depth) || AnyExpr(query.limit, found, depth) ||
          AnyExpr(query.offset, found, depth) || AnyInSetOp(query.set_op, found, depth);
 }
@@ -156,6 +204,7 @@ const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter&
   copy->ctes = ctes;
   copy->from = RewriteTree(query.from, arena, replace, depth);
   copy->where = RewriteExpr(query.where, arena, replace, depth);
+  copy->modification = RewriteModification(query.modification, arena, replace, depth);
   copy->having = RewriteExpr(query.having, arena, replace, depth);
   copy->order_by = RewriteKeys(query.order_by, arena, replace, depth);
   copy->limit = RewriteExpr(query.limit, arena, replace, depth);

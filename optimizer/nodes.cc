@@ -198,7 +198,8 @@ bool Planner::CanBePartial(const sluice::Plan& plan) const {
   auto no_gather = [](auto& self, const sluice::Plan& p) -> bool {
     if (p.kind == PlanKind::kGather || p.kind == PlanKind::kGatherMerge ||
         p.kind == PlanKind::kCompletion || p.kind == PlanKind::kVirtualScan ||
-        p.kind == PlanKind::kViewScan)
+        p.kind == PlanKind::kViewScan || p.kind == PlanKind::kModify ||
+        p.kind == PlanKind::kCteScan)
       return false;
     for (const sluice::Plan* child : p.children)
       if (!self(self, *child)) return false;

@@ -38,6 +38,8 @@ enum class PlanKind : uint8_t {
   kGather,
   kGatherMerge,
   kCompletion,
+  kModify,
+  kCteScan,
 };
 
 struct OutputColumn {
@@ -109,6 +111,8 @@ struct ForeignScanPlan : Plan {
   uint32_t row_limit = 0;
   bool ordered = false;  // the shard sorts: an ordered merge reads this stream
   bool copy = false;     // `sql` is a COPY … TO STDOUT: its rows come as CopyData
+  bool writes = false;   // `sql` changes rows …
+  bool locks = false;    // … or locks them
 };
 
 // Readiness-based Append. Children that are not partial come in through a Scatter each: foreign
@@ -238,6 +242,69 @@ struct CompletionPlan : Plan {
   std::span<const bool> binary;
 };
 
+enum class ModifyMethod : uint8_t {
+  kRemote,  // children[0] is a foreign scan, or an Append of some, whose statements write
+  kInsert,  // children[0]'s rows are written, each to its place
+  kById,    // UPDATE, DELETE: children[0]'s rows say which row of which target, and the new values
+};
+
+// A table on a server that rows are written to. A statement is head + a list of VALUES, whose
+// parameters come behind `params`, + tail.
+struct ModifyTarget {
+  Oid leaf;  // catalog oid
+  Oid server;
+  std::string_view server_name;
+  std::span<const Expr* const> params;
+  std::string_view insert_head, insert_tail;
+  std::string_view copy_sql;  // COPY … FROM STDIN, in binary if every column has a codec
+  std::string_view change_head, change_tail;  // kById: UPDATE or DELETE … (VALUES … ) …
+  std::string_view delete_head, delete_tail;  // kById: takes away a row that moves
+};
+
+// INSERT, UPDATE, DELETE: runs to its end before it gives a row (RETURNING's). The rows of kById's
+// child are: leaf oid, ctid, tableoid, the values of the statement's VALUES list, and what else
+// RETURNING and moved rows need.
+struct ModifyPlan : Plan {
+  QueryCommand command;
+  ModifyMethod method;
+  std::string_view relation_name;  // for EXPLAIN
+  Oid relation;                    // catalog oid: its partition rule says where a row goes
+  bool replicated = false;         // every row goes to every target
+  bool even = false;               // to any
+  std::span<const ModifyTarget> targets;
+  // kInsert and moved rows: the values of all partition keys, over the row; the row's columns in
+  // the child's output; the SQL names of their types.
+  std::span<const Expr* const> keys;
+  std::span<const int> row_columns;
+  std::span<const std::string_view> row_types;
+  bool may_copy = false;
+  bool copy_binary = false;
+  bool single_row = false;  // no more than one row comes
+  // kById: the new values in the child's output, likewise. moves: rows may change their place; the
+  // row_columns are the whole new row then.
+  std::span<const int> value_columns;
+  std::span<const std::string_view> value_types;
+  bool moves = false;
+  // What a statement with RETURNING gives back (kById: behind the number of the child's row), and
+  // of it, with the child's row as the outer and that as the inner side, what is asked for; none:
+  // the same.
+  std::span<const OutputColumn> shard_output;
+  std::span<const bool> binary;
+  std::span<const Expr* const> returning;
+};
+
+// The rows that a data-modifying WITH query has returned. Each scan has a copy of its own.
+struct CteScanPlan : Plan {
+  int cte;   // index into PlannedStatement::ctes
+  int scan;  // of its scans
+};
+
+// A data-modifying WITH query: run once, to its end, before what stands behind it.
+struct CtePlan {
+  const Plan* plan;
+  int scans;
+};
+
 struct InitPlan {
   const Plan*
       plan;   // run once by the leader before the main plan, on first use by a stream or expression
@@ -257,6 +324,7 @@ struct ResultColumn {
 struct PlannedStatement {
   const Plan* root = nullptr;
   std::span<const InitPlan> init_plans;
+  std::span<const CtePlan> ctes;
   std::span<const ResultColumn>
       columns;  // output columns of root that the client gets: the first ones
   int32_t node_count = 0;
@@ -266,6 +334,13 @@ struct PlannedStatement {
   bool pass_through = false;
   bool copy_out = false;  // … and what comes are CopyData messages: PlanRequest::copy_options
   bool uses_params = false;
+  QueryCommand command = QueryCommand::kSelect;
+  // Whether it writes; the servers that its scans write, or lock rows of, and whether each of them
+  // gets no more than one such statement and nothing else. Where an INSERT's rows go is found while
+  // it runs.
+  bool writes = false;
+  std::span<const Oid> written_servers;
+  bool one_statement_each = false;
 };
 
 }  // namespace sluice

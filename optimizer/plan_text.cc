@@ -63,6 +63,28 @@ void DescribeScan(const ForeignScanPlan& scan, bool verbose, NodeText* text) {
     text->details.emplace_back("Remote SQL", scan.sql);
 }
 
+void DescribeModify(const ModifyPlan& plan, bool verbose, NodeText* text) {
+  text->title = plan.command == QueryCommand::kInsert   ? "Insert"
+                : plan.command == QueryCommand::kUpdate ? "Update"
+                                                        : "Delete";
+  text->title += " on " + std::string(plan.relation_name);
+  if (!verbose || plan.method == ModifyMethod::kRemote || plan.targets.empty()) return;
+  const ModifyTarget& first = plan.targets[0];
+  auto statement = [](std::string_view head, std::string_view tail) {
+    return std::string(head) + (head.ends_with("VALUES ") ? "(...)" : "") + std::string(tail);
+  };
+  if (plan.method == ModifyMethod::kInsert) {
+    text->details.emplace_back("Remote SQL", statement(first.insert_head, first.insert_tail));
+    if (plan.may_copy) text->details.emplace_back("Remote SQL for many rows", first.copy_sql);
+  } else {
+    text->details.emplace_back("Remote SQL", statement(first.change_head, first.change_tail));
+    if (plan.moves)
+      text->details.emplace_back("Remote SQL for rows that move",
+                                 statement(first.delete_head, first.delete_tail) + "; " +
+                                     statement(first.insert_head, first.insert_tail));
+  }
+}
+
 void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
   auto add = [&](const char* name, std::string value) {
     text->details.emplace_back(name, std::move(value));
@@ -179,6 +201,13 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       add("Sort Key", DescribeSortKeys(node.keys, plan.output));
       break;
     }
+    case PlanKind::kCteScan:
+      text->title =
+          fmt::format("CTE Scan on cte {}", static_cast<const CteScanPlan&>(plan).cte + 1);
+      break;
+    case PlanKind::kModify:
+      DescribeModify(static_cast<const ModifyPlan&>(plan), verbose, text);
+      break;
     case PlanKind::kCompletion: {
       const auto& node = static_cast<const CompletionPlan&>(plan);
       text->title = "Completion on " + std::string(node.server_name);
@@ -203,7 +232,7 @@ void PrintTree(const Plan& plan, bool verbose, int indent, bool arrow, std::stri
 NodeText DescribeNode(const Plan& plan, bool verbose) {
   NodeText text;
   DescribeOwn(plan, verbose, &text);
-  if (!verbose) return text;
+  if (!verbose || plan.output.empty()) return text;
   std::string output;
   for (const OutputColumn& column : plan.output)
     output += (output.empty() ? "" : ", ") + std::string(column.name);
@@ -222,6 +251,10 @@ std::string PlanTreeText(const PlannedStatement& statement, bool verbose) {
   for (size_t i = 0; i < statement.init_plans.size(); i++) {
     text += fmt::format("  InitPlan {}\n", statement.init_plans[i].param + 1);
     PrintTree(*statement.init_plans[i].plan, verbose, 4, true, &text);
+  }
+  for (size_t i = 0; i < statement.ctes.size(); i++) {
+    text += fmt::format("  CTE {}\n", i + 1);
+    PrintTree(*statement.ctes[i].plan, verbose, 4, true, &text);
   }
   if (statement.pass_through) text += "  Pass-Through: true\n";
   return text;

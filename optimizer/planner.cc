@@ -5,6 +5,7 @@
 #include "optimizer/deparse.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
+#include "parser/walk.h"
 #include "types/codec.h"
 
 namespace sluice {
@@ -69,6 +70,24 @@ void CollectFrom(const Query& query, const JoinTree* tree, std::vector<const Exp
 
 }  // namespace
 
+namespace {
+
+using LeavesOfRels = std::map<const QueryRel*, std::vector<const Relation*>>;
+
+// Whether each table that the statement and its WITH queries write is one table there. Gives
+// ON CONFLICT's rows their table.
+bool TakesWholeTargets(const Query& query, LeavesOfRels& leaves) {
+  for (const Cte& cte : query.ctes)
+    if (!TakesWholeTargets(*cte.query, leaves)) return false;
+  if (query.command == QueryCommand::kSelect) return true;
+  const auto& target = leaves.at(&query.rels[static_cast<size_t>(query.modification->target)]);
+  for (const QueryRel& rel : query.rels)
+    if (rel.kind == RelKind::kExcluded) leaves[&rel] = target;
+  return target.size() == 1;
+}
+
+}  // namespace
+
 // A statement whose tables' rows all lie on one server goes there as it is.
 bool Planner::TryRouter(const Query& query) {
   bool all_on = settings_.enable_pushdown_filter && settings_.enable_pushdown_join &&
@@ -77,13 +96,27 @@ bool Planner::TryRouter(const Query& query) {
   if (!all_on) return false;
   std::vector<TableUse> uses;
   size_t table_count = 0;
-  bool other = false;
+  bool other = false, modifies = false;
   auto visit = [&](auto& self, const Query& q) -> void {
     std::vector<const Expr*> where;
     SplitConjuncts(q.where, &where);
     CollectFrom(
         q, q.from, where, [this](std::vector<const Expr*>* quals) { AddEqualConstants(quals); },
         &uses);
+    // An INSERT's target, whose rows' place is known before they are.
+    if (q.command == QueryCommand::kInsert) {
+      const QueryRel& target = q.rels[static_cast<size_t>(q.modification->target)];
+      if (target.table->kind == RelationKind::kForeignTable)
+        uses.push_back({&target, q.modification->target, {}});
+    } else if (q.command == QueryCommand::kUpdate) {
+      const QueryRel& target = q.rels[static_cast<size_t>(q.modification->target)];
+      other |= ChangesKey(*target.table, q.modification->assignments);
+    }
+    if (q.command != QueryCommand::kSelect) {
+      const QueryRel& target = q.rels[static_cast<size_t>(q.modification->target)];
+      other |= target.table->kind == RelationKind::kReplicated;
+      modifies = true;
+    }
     for (const QueryRel& rel : q.rels) {
       table_count += rel.kind == RelKind::kTable;
       other |= rel.kind == RelKind::kVirtual;
@@ -102,6 +135,10 @@ bool Planner::TryRouter(const Query& query) {
       return false;
     };
     for (const Target& target : q.targets) AnyExpr(target.expr, sublinks);
+    if (q.modification != nullptr) {
+      ForEachModificationExpr(*q.modification, [&](const Expr& e) { AnyExpr(&e, sublinks); });
+      if (q.modification->source != nullptr) self(self, *q.modification->source);
+    }
     AnyExpr(q.where, sublinks);
     AnyExpr(q.having, sublinks);
     AnyExpr(q.limit, sublinks);
@@ -115,9 +152,9 @@ bool Planner::TryRouter(const Query& query) {
     on(on, q.from);
   };
   visit(visit, query);
-  if (other || uses.empty() || uses.size() != table_count || !CanShipQuery(query, catalog_))
-    return false;
-  std::map<const QueryRel*, std::vector<const Relation*>> leaves;
+  if (other || uses.empty() || uses.size() != table_count) return false;
+  if (modifies ? !CanShipChange(query) : !CanShipQuery(query, catalog_)) return false;
+  LeavesOfRels leaves;
   Oid server = kInvalidOid;
   double rows = 1;
   // Replicated tables last: they are wherever the others are.
@@ -140,6 +177,7 @@ bool Planner::TryRouter(const Query& query) {
     }
     leaves[use.rel] = std::move(found);
   }
+  if (modifies && !TakesWholeTargets(query, leaves)) return false;
   if (ServerOf(server).wrapper == "lines_fdw") return false;
 
   Deparser deparser(catalog_, [&](const QueryRel& rel) { return leaves.at(&rel); });
@@ -170,11 +208,21 @@ bool Planner::TryRouter(const Query& query) {
   scan->binary = binary;
   scan->output = arena_.CopyArray(output);
   scan->rows = rows;
-  Finish({scan, provides}, query);
+  scan->writes = modifies;
+  if (query.command == QueryCommand::kSelect) {
+    Finish({scan, provides}, query);
+    return true;
+  }
+  ModifyPlan* modify = NewModify(query, ModifyMethod::kRemote);
+  SetChildren(modify, {scan});
+  SetShardOutput(modify, provides);
+  modify->rows = provides.empty() ? 0 : rows;
+  Finish({modify, provides}, query);
   return true;
 }
 
 Local Planner::PlanAny(const Query& query, bool top) {
+  if (query.command != QueryCommand::kSelect) return PlanModify(query);
   return query.set_op != nullptr ? PlanSetOp(query) : PlanSelect(query, top);
 }
 
@@ -252,8 +300,15 @@ void Planner::Finish(Local root, const Query& query) {
   statement_->uses_params =
       AnyExprInQuery(query, [](const Expr& e, int) { return e.kind == ExprKind::kParam; });
   for (const InitPlan& init : init_plans_) Number(const_cast<sluice::Plan*>(init.plan));
+  std::vector<CtePlan> ctes;
+  for (const ModifyingCte& cte : modifying_ctes_) {
+    ctes.push_back({cte.plan, cte.scans});
+    Number(cte.plan);
+  }
+  statement_->ctes = arena_.CopyArray(ctes);
   Number(root.plan);
   statement_->node_count = node_count_;
+  NoteWrites(query);
 
   auto is_remote = [](const sluice::Plan& plan) {
     return plan.kind == PlanKind::kForeignScan && !static_cast<const ForeignScanPlan&>(plan).lines;
@@ -300,11 +355,43 @@ void Planner::CopyOut(std::span<const sluice::Plan* const> scans) {
   }
 }
 
+// What the session must know of a statement that writes.
+void Planner::NoteWrites(const Query& query) {
+  statement_->command = query.command;
+  std::vector<Oid> servers;
+  bool one_each = true;
+  auto visit = [&](auto& self, const sluice::Plan& plan) -> void {
+    if (plan.kind == PlanKind::kForeignScan) {
+      const auto& scan = static_cast<const ForeignScanPlan&>(plan);
+      statement_->writes |= scan.writes;
+      one_each &= scan.writes;  // a read beside it would not see one snapshot with it
+      if (scan.writes || scan.locks) {
+        bool again = std::find(servers.begin(), servers.end(), scan.server) != servers.end();
+        if (again) one_each = false;
+        if (!again) servers.push_back(scan.server);
+      }
+    } else if (plan.kind == PlanKind::kModify) {
+      statement_->writes = true;
+      one_each &= static_cast<const ModifyPlan&>(plan).method == ModifyMethod::kRemote;
+    }
+    for (const sluice::Plan* child : plan.children) self(self, *child);
+  };
+  visit(visit, *statement_->root);
+  for (const InitPlan& init : init_plans_) visit(visit, *init.plan);
+  for (const ModifyingCte& cte : modifying_ctes_) visit(visit, *cte.plan);
+  one_each &= modifying_ctes_.empty();
+  statement_->written_servers = arena_.CopyArray(servers);
+  statement_->one_statement_each = one_each;
+}
+
 const PlannedStatement* Planner::Plan(const Query& query) {
   const Query* folded = FoldConstantsInQuery(query, Evaluation(false));
   if (TryRouter(*folded)) return statement_;
   std::vector<std::vector<const Query*>> stack;
   const Query* inlined = InlineCtes(*folded, stack);
+  if (!modifying_ctes_.empty()) CheckWritesApart(*folded);
+  for (size_t i = 0; i < modifying_ctes_.size(); i++)
+    modifying_ctes_[i].plan = PlanModify(*modifying_ctes_[i].query).plan;
   Finish(PlanAny(*inlined, true), *inlined);
   return statement_;
 }

@@ -18,6 +18,8 @@ namespace sluice {
 class Deparser;
 struct CompletionRequest;
 struct CompletionTable;
+struct CopyFromPlan;
+struct CopyFromRequest;
 
 // FROM in work. Leaf: rel ≥ 0. right == nullptr: `left` filtered by `on`. Right joins have become
 // left ones.
@@ -102,6 +104,8 @@ class Planner {
   const PlannedStatement* Plan(const Query& query);
   // completion.cc
   const PlannedStatement* PlanCompleted(const CompletionRequest& completion);
+  // copy_from.cc
+  const CopyFromPlan* PlanCopy(const CopyFromRequest& copy);
 
  private:
   Local PlanTableCopy(const CompletionTable& table, const std::vector<Oid>& param_types);
@@ -110,11 +114,30 @@ class Planner {
   bool TryRouter(const Query& query);
   void Finish(Local root, const Query& query);
   void CopyOut(std::span<const sluice::Plan* const> scans);
+  void NoteWrites(const Query& query);
   void Number(sluice::Plan* plan);
   void Estimate(sluice::Plan* plan);
   bool TypesPassThrough(std::span<const OutputColumn> output) const;
   int16_t ClientFormat(size_t column) const;
   Local PlanAny(const Query& query, bool top);
+
+  // modify.cc, modify_insert.cc, modify_by_id.cc
+  Local PlanModify(const Query& query);
+  Local PlanInsert(const Query& query);
+  static void RequireInsertable(const Relation& table);
+  Local PlanChange(const Query& query);
+  bool TryWholeChange(const Query& query, const Select& select, const Piece& piece, Local* out);
+  Local PlanChangeById(const Query& query, Select& select);
+  ModifyPlan* NewModify(const Query& query, ModifyMethod method);
+  bool ChangesKey(const Relation& table, std::span<const Assignment> assignments);
+  std::vector<const Expr*> RoutingKeys(const Relation& table, int rel);
+  bool CanShipChange(const Expr* expr) const;
+  bool CanShipChange(const Query& query) const;
+  void SetShardOutput(ModifyPlan* plan, const std::vector<const Expr*>& exprs);
+  std::string_view TypeNameOf(const Expr& expr);
+
+  Local PlanCteScan(const QueryRel& rel, const std::vector<const Expr*>& provides);
+  void CheckWritesApart(const Query& query) const;
 
   // prepare.cc: Query → Select
   const Query* InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack);
@@ -254,6 +277,11 @@ class Planner {
   const Server& ServerOf(Oid server) const;
   EvaluationInput Evaluation(bool with_params);
 
+  // UPDATE's and DELETE's target while its rows are looked for: the scan that reads it locks them.
+  struct Locked {
+    const Select* select = nullptr;
+    int rel = -1;
+  } locked_;
   const Select* naming_ = nullptr;  // whose columns the nodes being made show
 
   const PlanRequest& request_;
@@ -263,6 +291,13 @@ class Planner {
   Arena scratch_;  // expressions in work
   std::vector<std::unique_ptr<JoinNode>> join_nodes_;
   std::vector<InitPlan> init_plans_;
+  // Data-modifying WITH queries, in order; `query` with what it refers to inlined.
+  struct ModifyingCte {
+    const Query* query;
+    sluice::Plan* plan = nullptr;
+    int scans = 0;
+  };
+  std::vector<ModifyingCte> modifying_ctes_;
   std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → its parameter
   std::map<Oid, std::vector<const Expr*>> key_expressions_;
   int exec_param_count_ = 0;

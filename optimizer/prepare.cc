@@ -68,27 +68,44 @@ const Query* Planner::InlineCtes(const Query& query,
   stack.emplace_back();
   for (const Cte& cte : query.ctes) {
     if (cte.recursive) Refuse("WITH RECURSIVE is not supported");
-    if (cte.references > 1 && HasVolatileInQuery(*cte.query))
+    if (cte.query->command == QueryCommand::kSelect && cte.references > 1 &&
+        HasVolatileInQuery(*cte.query))
       Refuse("a WITH query with volatile functions that is used more than once is not supported");
     const Query* inlined = InlineCtes(*cte.query, stack);
     if (IsCorrelated(*inlined))
       Refuse("a WITH query that refers to an enclosing query is not supported");
+    if (inlined->command != QueryCommand::kSelect) modifying_ctes_.push_back({inlined});
     stack.back().push_back(inlined);
   }
   Query* copy = scratch_.New<Query>(query);
   copy->ctes = {};
   std::span<QueryRel> rels = scratch_.CopyArray(query.rels);
   for (QueryRel& rel : rels) {
-    if (rel.kind == RelKind::kCte) {
+    if (rel.kind == RelKind::kCte && rel.cte_levels_up >= 0) {
       const auto& level = stack[stack.size() - 1 - static_cast<size_t>(rel.cte_levels_up)];
       if (static_cast<size_t>(rel.cte) >= level.size()) Refuse("this WITH query is not supported");
+      const Query* named = level[static_cast<size_t>(rel.cte)];
+      if (named->command != QueryCommand::kSelect) {
+        auto found = std::find_if(modifying_ctes_.begin(), modifying_ctes_.end(),
+                                  [&](const ModifyingCte& cte) { return cte.query == named; });
+        rel.cte = static_cast<int>(found - modifying_ctes_.begin());
+        rel.cte_levels_up = -1;  // of the planner's list
+        continue;
+      }
       rel.kind = RelKind::kSubquery;
-      rel.subquery = level[static_cast<size_t>(rel.cte)];
+      rel.subquery = named;
     } else if (rel.subquery != nullptr) {
       rel.subquery = InlineCtes(*rel.subquery, stack);
     }
   }
   copy->rels = rels;
+  Modification* modification = nullptr;
+  if (query.modification != nullptr) {
+    modification = scratch_.New<Modification>(*query.modification);
+    if (modification->source != nullptr)
+      modification->source = InlineCtes(*modification->source, stack);
+    copy->modification = modification;
+  }
   auto inline_set_op = [&](auto& self, const SetOpTree* tree) -> const SetOpTree* {
     if (tree == nullptr) return nullptr;
     SetOpTree* t = scratch_.New<SetOpTree>(*tree);
@@ -120,13 +137,16 @@ const Query* Planner::InlineCtes(const Query& query,
       rel.subquery = nullptr;
     }
     const SetOpTree* set_op = copy->set_op;
+    const Query* source = modification == nullptr ? nullptr : modification->source;
     copy->rels = own;
     copy->set_op = nullptr;
+    if (source != nullptr) modification->source = nullptr;
     Query* rewritten = const_cast<Query*>(RewriteQuery(*copy, &scratch_, in_sublinks, 0));
     std::span<QueryRel> back = scratch_.CopyArray(rewritten->rels);
     for (size_t i = 0; i < back.size(); i++) back[i].subquery = subqueries[i];
     rewritten->rels = back;
     rewritten->set_op = set_op;
+    if (source != nullptr) const_cast<Modification*>(rewritten->modification)->source = source;
     result = rewritten;
   }
   stack.pop_back();

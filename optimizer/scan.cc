@@ -67,6 +67,12 @@ ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& rem
     sql += (i == 0 ? " ORDER BY " : ", ") +
            deparser.SortItem(remote.order_by[i], fmt::format("{}", remote.order_by[i].target + 1));
   if (remote.limit) sql += fmt::format(" LIMIT {}", *remote.limit);
+  bool locks = false;
+  if (locked_.select == &select && (piece.rels >> locked_.rel & 1) != 0) {
+    locks = true;
+    sql += " FOR UPDATE";
+    if (!one_table) sql += " OF " + deparser.Alias(locked_.rel);
+  }
 
   auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
   const Server& server = ServerOf(shard.server);
@@ -74,6 +80,7 @@ ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& rem
   scan->server_name = arena_.CopyString(server.name);
   scan->relation_names = arena_.CopyString(RelationNames(select, *piece.tree, shard));
   scan->sql = arena_.CopyString(sql);
+  scan->locks = locks;
   auto params = arena_.NewArray<const Expr*>(deparser.params().size());
   for (size_t i = 0; i < params.size(); i++)
     params[i] = DeepCopyExpr(deparser.params()[i], &arena_);

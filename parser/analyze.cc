@@ -42,6 +42,14 @@ const char* ClauseName(Clause clause) {
       return "window PARTITION BY";
     case Clause::kWindowOrder:
       return "window ORDER BY";
+    case Clause::kInsertTarget:
+      return "INSERT";
+    case Clause::kUpdateSource:
+      return "UPDATE";
+    case Clause::kReturning:
+      return "RETURNING";
+    case Clause::kCopyWhere:
+      return "COPY FROM WHERE conditions";
     case Clause::kWindowFrame:
       return "window frame";
     case Clause::kNone:
@@ -111,9 +119,16 @@ void TransformCte(ParseState& p, const PgQuery__CommonTableExpr& raw, CteEntry e
   int location = p.Location(raw.location);
   if (raw.search_clause != nullptr || raw.cycle_clause != nullptr)
     RefuseAt(p, location, "SEARCH and CYCLE clauses");
-  if (raw.ctequery->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
-    RefuseAt(p, location, "data-modifying statements in WITH");
-  Query* query = TransformSubselect(p, *raw.ctequery->select_stmt);
+  Query* query;
+  if (IsModifyStatement(raw.ctequery)) {
+    if (p.parent != nullptr)
+      ThrowAt(p, location, sqlstate::kFeatureNotSupported,
+              "WITH clause containing a data-modifying statement must be at the top level");
+    ParseState child(p.a, &p);
+    query = TransformModify(child, raw.ctequery);
+  } else {
+    query = TransformSubselect(p, *raw.ctequery->select_stmt);
+  }
   if (raw.n_aliascolnames > 0) NameCteColumns(p, raw, query);
   Cte& cte = p.ctes[static_cast<size_t>(entry.index)];
   cte.query = query;
@@ -250,16 +265,51 @@ void CheckParameters(const ParseState& p, const Query* query) {
 
 const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& context) {
   LoadBuiltinCatalog();
-  if (statement.node->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
-    Refuse("analysis of a statement that is not a SELECT");
+  bool modifies = IsModifyStatement(statement.node);
+  if (!modifies && statement.node->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+    Refuse("analysis of a statement that is neither a query nor INSERT, UPDATE or DELETE");
   Analysis analysis(context);
   // Locations count from the start of the whole query string.
   analysis.text = {statement.text.data() - statement.location,
                    statement.text.size() + static_cast<size_t>(statement.location)};
   ParseState p(analysis, nullptr);
-  Query* query = TransformSelect(p, *statement.node->select_stmt);
+  Query* query = modifies ? TransformModify(p, statement.node)
+                          : TransformSelect(p, *statement.node->select_stmt);
   CheckParameters(p, query);
   return query;
+}
+
+namespace {
+
+// The relation's columns can be named.
+void AddRelationNames(ParseState& p, const Relation& relation) {
+  QueryRel rel{};
+  rel.kind = RelKind::kTable;
+  rel.table = &relation;
+  rel.alias = relation.name;
+  std::span<QueryColumn> columns = p.a.arena->NewArray<QueryColumn>(relation.columns.size());
+  for (size_t i = 0; i < columns.size(); i++) {
+    const ColumnInfo& column = relation.columns[i];
+    columns[i] = {column.name, column.type, column.typmod, column.collation};
+  }
+  rel.columns = columns;
+  p.names.push_back(MakeNsItem(p, AddRel(p, rel), nullptr));
+}
+
+}  // namespace
+
+const Expr* AnalyzeCopyWhere(const PgQuery__Node* node, const Relation* relation,
+                             std::string_view text, const AnalyzeContext& context) {
+  LoadBuiltinCatalog();
+  Analysis analysis(context);
+  analysis.text = text;
+  ParseState p(analysis, nullptr);
+  AddRelationNames(p, *relation);
+  Expr* condition = TransformWhere(p, node, Clause::kCopyWhere, "WHERE");
+  if (p.has_sublinks) Refuse("cannot use subquery in COPY FROM WHERE condition");
+  AssignExprCollations(p, condition);
+  CheckParameters(p, nullptr);
+  return condition;
 }
 
 const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,
@@ -279,19 +329,7 @@ const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,
   analysis.text = parsed.text();
   analysis.inside_view = true;  // positions would be those of `select`
   ParseState p(analysis, nullptr);
-  if (relation != nullptr) {
-    QueryRel rel{};
-    rel.kind = RelKind::kTable;
-    rel.table = relation;
-    rel.alias = relation->name;
-    std::span<QueryColumn> columns = context.arena->NewArray<QueryColumn>(relation->columns.size());
-    for (size_t i = 0; i < columns.size(); i++) {
-      const ColumnInfo& column = relation->columns[i];
-      columns[i] = {column.name, column.type, column.typmod, column.collation};
-    }
-    rel.columns = columns;
-    p.names.push_back(MakeNsItem(p, AddRel(p, rel), nullptr));
-  }
+  if (relation != nullptr) AddRelationNames(p, *relation);
   ClauseScope clause(p, Clause::kStandalone);
   Expr* expr = TransformExpr(p, statement->target_list[0]->res_target->val);
   if (expr->type == kUnknownOid)

@@ -25,10 +25,14 @@ struct AnalyzeContext {
   std::vector<Oid>* param_types;
 };
 
-// SELECT, VALUES, TABLE, WITH. Throws QueryError with Postgres's SQLSTATE and position; what it
-// does not analyse yet is refused with 0A000 (the caller may then let a shard judge the statement,
-// see optimizer/completion.h).
+// SELECT, VALUES, TABLE, WITH; INSERT, UPDATE, DELETE. Throws QueryError with Postgres's SQLSTATE
+// and position; what it does not analyse yet is refused with 0A000 (the caller may then let a shard
+// judge the statement, see optimizer/completion.h).
 const Query* AnalyzeSelect(const RawStatement& statement, const AnalyzeContext& context);
+
+// COPY … FROM … WHERE: a condition over the relation's columns (rel 0).
+const Expr* AnalyzeCopyWhere(const PgQuery__Node* node, const Relation* relation,
+                             std::string_view text, const AnalyzeContext& context);
 
 // A single expression over one relation's columns (rel 0): partition keys, CHECKs, defaults.
 const Expr* AnalyzeExpression(std::string_view sql, const Relation* relation,

@@ -73,6 +73,9 @@ bool MakeCteRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
   if (entry->in_progress)
     RefuseAt(p, p.Location(var.location), "WITH RECURSIVE query \"{}\"", entry->name);
   Cte& cte = owner->ctes[static_cast<size_t>(entry->index)];
+  if (cte.query->command != QueryCommand::kSelect && cte.query->targets.empty())
+    ThrowAt(p, p.Location(var.location), sqlstate::kFeatureNotSupported,
+            "WITH query \"{}\" does not have a RETURNING clause", entry->name);
   cte.references++;
   rel->kind = RelKind::kCte;
   rel->cte = entry->index;
@@ -252,6 +255,29 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
 
 }  // namespace
 
+const JoinTree* LeafTree(ParseState& p, int rel) {
+  return Leaf(p, rel, false);
+}
+
+int TransformTargetTable(ParseState& p, const PgQuery__RangeVar& var) {
+  int location = p.Location(var.location);
+  ParseState* owner;
+  int levels_up;
+  if (!HasText(var.schemaname) && FindCte(p, var.relname, &owner, &levels_up) != nullptr)
+    ThrowAt(p, location, sqlstate::kFeatureNotSupported,
+            "relation \"{}\" cannot be the target of a modifying statement", var.relname);
+  QueryRel rel{};
+  rel.alias = p.a.arena->CopyString(var.alias != nullptr ? var.alias->aliasname : var.relname);
+  MakeTableRel(p, var, &rel);
+  if (rel.kind == RelKind::kVirtual)
+    ThrowAt(p, -1, sqlstate::kInsufficientPrivilege,
+            "permission denied: \"{}\" is a system catalog", var.relname);
+  if (rel.kind == RelKind::kSubquery) RefuseAt(p, location, "writing to view \"{}\"", var.relname);
+  int index = AddRel(p, rel);
+  p.names.push_back(MakeNsItem(p, index, var.alias));
+  return index;
+}
+
 int AddRel(ParseState& p, QueryRel rel) {
   p.rels.push_back(rel);
   return static_cast<int>(p.rels.size()) - 1;
@@ -321,13 +347,17 @@ const JoinTree* TransformFromItem(ParseState& p, const RawNode* node, std::vecto
 }
 
 const JoinTree* TransformFrom(ParseState& p, const PgQuery__SelectStmt& statement) {
+  return TransformFromList(p, statement.from_clause, statement.n_from_clause);
+}
+
+const JoinTree* TransformFromList(ParseState& p, RawNode** list, size_t count) {
   const JoinTree* tree = nullptr;
-  for (size_t i = 0; i < statement.n_from_clause; i++) {
+  for (size_t i = 0; i < count; i++) {
     std::vector<NsItem> names;
     // What stands to the left can be seen by LATERAL items only.
     for (NsItem& item : p.names) item.lateral_only = true;
     size_t first_rel = p.rels.size();
-    const JoinTree* right = TransformFromItem(p, statement.from_clause[i], &names);
+    const JoinTree* right = TransformFromItem(p, list[i], &names);
     CheckNameConflicts(p, p.names, names);
     for (NsItem& item : names) {
       item.lateral_only = true;

@@ -13,13 +13,6 @@ struct Arm {
   std::vector<std::string_view> names;
 };
 
-const JoinTree* LeafTree(ParseState& p, int rel) {
-  JoinTree* leaf = p.a.arena->New<JoinTree>();
-  leaf->is_leaf = true;
-  leaf->rel = rel;
-  return leaf;
-}
-
 Expr* OutputColumn(ParseState& p, int rel, int column, const QueryColumn& like, int location) {
   Expr* expr = p.New(ExprKind::kColumn, like.type, location);
   expr->rel = rel;

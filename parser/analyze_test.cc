@@ -119,6 +119,52 @@ TEST_F(AnalyzeTest, MakesOneArrayOfALongInList) {
   EXPECT_EQ(Analyze(many + ")")->where->args[1]->value.size(), 20u + 5000 * 8);
 }
 
+TEST_F(AnalyzeTest, GivesAnInsertsSourceTheColumnsTypes) {
+  EXPECT_EQ(Print("INSERT INTO t VALUES (1, '2')"),
+            "(query (insert t id a (query (select (id (int8 1)) (a 2)))) (returning))");
+  EXPECT_EQ(Print("INSERT INTO t (s, n) VALUES ('x', 1), (DEFAULT, 2) RETURNING id AS i, *")
+                .substr(0, 40),
+            "(query (insert t s n (query (select (s 0.");
+  EXPECT_EQ(Print("INSERT INTO t (id, s) SELECT b, 'x' FROM u"),
+            "(query (insert t id s (query (select (id (int8 0.0)) (s 'x')) (from (*SELECT* (query "
+            "(select (b 0.1) (?column? null:text)) (from u)))))) (returning))");
+  // A column that is DEFAULT in every row is left to the shard.
+  EXPECT_EQ(Print("INSERT INTO t (id, s) VALUES (1, DEFAULT), (2, DEFAULT)"),
+            "(query (insert t id (query (select (id 0.0)) (from (values ((int8 1)) ((int8 2)))))) "
+            "(returning))");
+  EXPECT_EQ(Print("INSERT INTO t DEFAULT VALUES"),
+            "(query (insert t (query (select))) (returning))");
+}
+
+TEST_F(AnalyzeTest, ResolvesUpdatesAndConflicts) {
+  EXPECT_EQ(Print("UPDATE t SET a = u.b, n = 1 FROM u WHERE u.id = t.id RETURNING t.id"),
+            "(query (update t (set a 1.1) (set n (numeric 1))) (returning (id 0.0)) (from (join t "
+            "u)) (where (= 1.0 0.0)))");
+  EXPECT_EQ(Print("DELETE FROM t WHERE id = 5"),
+            "(query (delete t) (returning) (from t) (where (= 0.0 5)))");
+  EXPECT_EQ(
+      Print("INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET a = excluded.a + t.a"),
+      "(query (insert t id (query (select (id (int8 1)))) (on-conflict 0.0 (set a (+ 1.1 "
+      "0.1)))) (returning))");
+}
+
+TEST_F(AnalyzeTest, RefusesWrongModificationsAsPostgresDoes) {
+  EXPECT_EQ(ErrorOf("INSERT INTO t (id) VALUES (1, 2)").message,
+            "INSERT has more expressions than target columns");
+  EXPECT_EQ(ErrorOf("INSERT INTO t (id, a) VALUES (1)").message,
+            "INSERT has more target columns than expressions");
+  EXPECT_EQ(ErrorOf("INSERT INTO t (id) VALUES (true)").message,
+            "column \"id\" is of type bigint but expression is of type boolean");
+  EXPECT_EQ(ErrorOf("UPDATE t SET zz = 1").message,
+            "column \"zz\" of relation \"t\" does not exist");
+  EXPECT_EQ(ErrorOf("UPDATE t SET a = 1, a = 2").message,
+            "multiple assignments to same column \"a\"");
+  EXPECT_EQ(ErrorOf("DELETE FROM t RETURNING count(*)").message,
+            "aggregate functions are not allowed in RETURNING");
+  EXPECT_EQ(ErrorOf("SELECT (WITH x AS (DELETE FROM t) SELECT 1)").message,
+            "WITH clause containing a data-modifying statement must be at the top level");
+}
+
 TEST_F(AnalyzeTest, FindsTheOperatorsOfSubqueries) {
   EXPECT_EQ(Where("a IN (SELECT b FROM u)"), "(any= 0.1 (query (select (b 0.1)) (from u)))");
   // The subquery's column is cast in its own select list, or around it where that would change it.

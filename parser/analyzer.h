@@ -41,6 +41,10 @@ enum class Clause : uint8_t {
   kWindowPartition,
   kWindowOrder,
   kWindowFrame,
+  kInsertTarget,
+  kUpdateSource,
+  kReturning,
+  kCopyWhere,
 };
 const char* ClauseName(Clause clause);
 
@@ -189,7 +193,32 @@ void TransformWith(ParseState& p, const PgQuery__WithClause& with);
 void TransformLimit(ParseState& p, const PgQuery__SelectStmt& statement, Query* query);
 void RefuseUnsupportedClauses(ParseState& p, const PgQuery__SelectStmt& statement);
 
+// --- INSERT, UPDATE, DELETE (analyze_insert.cc, analyze_modify.cc)
+bool IsModifyStatement(const RawNode* node);
+// `p` is a fresh state of that query level.
+Query* TransformModify(ParseState& p, const RawNode* node);
+Query* TransformInsert(ParseState& p, const PgQuery__InsertStmt& statement);
+// The target as a rel that names can refer to.
+int TransformTargetTable(ParseState& p, const PgQuery__RangeVar& var);
+void TransformReturning(ParseState& p, RawNode** list, size_t count);
+std::vector<Assignment> TransformAssignments(ParseState& p, int target, RawNode** list,
+                                             size_t count);
+// The target's column of that name: 42703 if there is none.
+int FindTargetColumn(ParseState& p, const Relation& table, std::string_view name, int location);
+// `expr` as a value for the column, by an assignment cast: 42804 where there is none.
+Expr* CoerceAssigned(ParseState& p, Expr* expr, const ColumnInfo& column);
+inline constexpr SqlState kGeneratedAlways = MakeSqlState("428C9");
+// Why it takes no value but its own.
+std::string GeneratedDetail(const ColumnInfo& column);
+// Whether what a column gets that is not named is known here, and not the shard's to say.
+bool HasKnownDefault(const ColumnInfo& column);
+// The column's default, or NULL.
+Expr* DefaultOf(ParseState& p, const ColumnInfo& column);
+bool IsSetToDefault(const RawNode* node);
+
 // --- FROM (analyze_from.cc, analyze_join.cc)
+const JoinTree* TransformFromList(ParseState& p, RawNode** list, size_t count);
+const JoinTree* LeafTree(ParseState& p, int rel);
 const JoinTree* TransformFrom(ParseState& p, const PgQuery__SelectStmt& statement);
 const JoinTree* TransformFromItem(ParseState& p, const RawNode* node, std::vector<NsItem>* names);
 const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& join,

@@ -19,7 +19,8 @@ class Printer {
       Print(*cte.query);
       text += ')';
     }
-    text += " (select";
+    if (query.modification != nullptr) Print(query, *query.modification);
+    text += query.modification != nullptr ? " (returning" : " (select";
     for (const Target& target : query.targets) {
       text += target.junk ? " (junk " : fmt::format(" ({} ", target.name);
       Print(*target.expr);
@@ -121,6 +122,47 @@ class Printer {
     text += ')';
   }
 
+  static std::string_view ColumnName(const Query& query, int target, int column) {
+    return query.rels[static_cast<size_t>(target)].columns[static_cast<size_t>(column)].name;
+  }
+
+  void Assignments(const Query& query, int target, std::span<const Assignment> assignments) {
+    for (const Assignment& assignment : assignments) {
+      text += fmt::format(" (set {} ", ColumnName(query, target, assignment.column));
+      Print(*assignment.value);
+      text += ')';
+    }
+  }
+
+  void Print(const Query& query, const Modification& modification) {
+    const char* word = query.command == QueryCommand::kInsert   ? "insert"
+                       : query.command == QueryCommand::kUpdate ? "update"
+                                                                : "delete";
+    text += fmt::format(" ({} ", word);
+    Rel(query.rels[static_cast<size_t>(modification.target)]);
+    for (int column : modification.columns)
+      text += fmt::format(" {}", ColumnName(query, modification.target, column));
+    if (modification.source != nullptr) {
+      text += ' ';
+      Print(*modification.source);
+    }
+    Assignments(query, modification.target, modification.assignments);
+    if (const OnConflict* conflict = modification.on_conflict) {
+      text += " (on-conflict";
+      for (const Expr* expr : conflict->arbiter) {
+        text += ' ';
+        Print(*expr);
+      }
+      if (!conflict->constraint.empty())
+        text += fmt::format(" constraint {}", conflict->constraint);
+      if (!conflict->do_update) text += " nothing";
+      Assignments(query, modification.target, conflict->assignments);
+      Clause("where", conflict->where);
+      text += ')';
+    }
+    text += ')';
+  }
+
   void Print(const Query& query, const JoinTree& tree) {
     if (tree.is_leaf) return Rel(query.rels[static_cast<size_t>(tree.rel)]);
     static constexpr const char* kJoins[] = {"join", "left", "right", "full", "semi", "anti"};
@@ -137,6 +179,9 @@ class Printer {
     switch (rel.kind) {
       case RelKind::kTable:
         text += fmt::format("{}{}", rel.only ? "only " : "", rel.alias);
+        break;
+      case RelKind::kExcluded:
+        text += rel.alias;
         break;
       case RelKind::kVirtual:
         text += fmt::format("(virtual {})", rel.virtual_name);

@@ -122,7 +122,15 @@ struct JoinTree {
   bool lateral = false;      // the right side refers to the left
 };
 
-enum class RelKind : uint8_t { kTable, kSubquery, kValues, kFunction, kCte, kVirtual };
+enum class RelKind : uint8_t {
+  kTable,
+  kSubquery,
+  kValues,
+  kFunction,
+  kCte,
+  kVirtual,
+  kExcluded,  // ON CONFLICT's row that was not inserted: `table` is the target
+};
 
 struct QueryColumn {
   std::string_view name;
@@ -184,7 +192,40 @@ struct WindowClause {
   const Expr* end_offset;
 };
 
+enum class QueryCommand : uint8_t { kSelect, kInsert, kUpdate, kDelete };
+
+// `column = value` of a SET list.
+struct Assignment {
+  int column;  // of the target
+  const Expr* value;
+};
+
+struct OnConflict {
+  std::span<const Expr* const> arbiter;  // the index's columns and expressions, over the target
+  const Expr* arbiter_where = nullptr;   // of a partial index
+  std::string_view constraint;           // ON CONSTRAINT, or empty
+  bool do_update = false;
+  int excluded = -1;  // rel: the row that was not inserted; its columns are the target's
+  std::span<const Assignment> assignments = {};
+  const Expr* where = nullptr;
+};
+
+// What INSERT, UPDATE and DELETE say beyond a SELECT. The query's targets are RETURNING's list.
+// UPDATE and DELETE: the target stands in `from` (first), with FROM's or USING's rels behind it.
+struct Modification {
+  int target;  // rel, a table
+  // INSERT: one column of the target each column of `source`, all distinct, types coerced; the
+  // columns left out get what the shard gives them. The source stands one level below.
+  std::span<const int> columns = {};
+  const Query* source = nullptr;
+  const OnConflict* on_conflict = nullptr;
+  // UPDATE: SET's list, columns distinct.
+  std::span<const Assignment> assignments = {};
+};
+
 struct Query {
+  QueryCommand command = QueryCommand::kSelect;
+  const Modification* modification = nullptr;  // not for SELECT
   std::span<const QueryRel> rels = {};
   const JoinTree* from = nullptr;  // nullptr: no FROM (one empty row)
   const Expr* where = nullptr;

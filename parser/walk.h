@@ -31,6 +31,18 @@ void ForEachSetOpLeaf(const SetOpTree* tree, Fn&& fn) {
   ForEachSetOpLeaf(tree->right, fn);
 }
 
+// All but those of the source.
+template <typename Fn>
+void ForEachModificationExpr(const Modification& modification, Fn&& fn) {
+  for (const Assignment& assignment : modification.assignments) fn(*assignment.value);
+  if (modification.on_conflict == nullptr) return;
+  const OnConflict& conflict = *modification.on_conflict;
+  for (const Expr* expr : conflict.arbiter) fn(*expr);
+  if (conflict.arbiter_where != nullptr) fn(*conflict.arbiter_where);
+  for (const Assignment& assignment : conflict.assignments) fn(*assignment.value);
+  if (conflict.where != nullptr) fn(*conflict.where);
+}
+
 // Every expression that stands directly in `query`, not in its subqueries.
 template <typename Fn>
 void ForEachQueryExpr(const Query& query, Fn&& fn) {
@@ -42,6 +54,7 @@ void ForEachQueryExpr(const Query& query, Fn&& fn) {
   }
   ForEachJoinCondition(query.from, fn);
   if (query.where != nullptr) fn(*query.where);
+  if (query.modification != nullptr) ForEachModificationExpr(*query.modification, fn);
   if (query.having != nullptr) fn(*query.having);
   if (query.limit != nullptr) fn(*query.limit);
   if (query.offset != nullptr) fn(*query.offset);
@@ -51,13 +64,15 @@ void ForEachQueryExpr(const Query& query, Fn&& fn) {
   }
 }
 
-// The queries directly below `query`, those of sublinks aside: in FROM, WITH, and of set
-// operations.
+// The queries directly below `query`, those of sublinks aside: in FROM, WITH, of set operations,
+// and an INSERT's source.
 template <typename Fn>
 void ForEachSubquery(const Query& query, Fn&& fn) {
   for (const QueryRel& rel : query.rels)
     if (rel.subquery != nullptr) fn(*rel.subquery);
   for (const Cte& cte : query.ctes) fn(*cte.query);
+  if (query.modification != nullptr && query.modification->source != nullptr)
+    fn(*query.modification->source);
   ForEachSetOpLeaf(query.set_op, fn);
 }
 

@@ -254,6 +254,12 @@ std::string JsonText(const PlannedStatement& statement, const ExplainOptions& op
     child["Subplan Name"] = fmt::format("InitPlan {}", init.param + 1);
     plan["Plans"].push_back(child);
   }
+  for (size_t i = 0; i < statement.ctes.size(); i++) {
+    Json child = JsonNode(*statement.ctes[i].plan, options, numbers);
+    child["Parent Relationship"] = "InitPlan";
+    child["Subplan Name"] = fmt::format("CTE {}", i + 1);
+    plan["Plans"].push_back(child);
+  }
   Json entry;
   entry["Plan"] = plan;
   if (statement.pass_through) entry["Pass-Through"] = true;
@@ -325,6 +331,10 @@ std::vector<std::string> Explain(RunningQuery* query, const ExplainOptions& opti
   for (const InitPlan& init : statement.init_plans) {
     text.Line(2, fmt::format("InitPlan {}", init.param + 1));
     text.Node(*init.plan, 4, true);
+  }
+  for (size_t i = 0; i < statement.ctes.size(); i++) {
+    text.Line(2, fmt::format("CTE {}", i + 1));
+    text.Node(*statement.ctes[i].plan, 4, true);
   }
   if (statement.pass_through) text.Line(0, "Pass-Through: true");
   if (options.summary) {

@@ -1,6 +1,7 @@
 #include "postmaster/running_query.h"
 
 #include "catalog/connection.h"
+#include "catalog/partition_router.h"
 #include "common/bytes.h"
 #include "executor/node.h"
 #include "executor/plan_streams.h"
@@ -125,12 +126,24 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.connect = [this, session](Oid server) {
     return ConnectionSpecFor(session, server, &arena_);
   };
+  context_.join_for_write = [transaction = session.transaction](std::span<const Oid> servers,
+                                                                bool one_statement) {
+    if (transaction != nullptr) transaction->JoinForWrite(servers, one_statement);
+  };
+  context_.partition_rule = [session](Oid relation) -> RouteRows {
+    auto router = std::make_shared<PartitionRouter>(*session.catalog,
+                                                    session.catalog->relations.at(relation));
+    return
+        [router](const Batch& keys, std::span<uint32_t> targets) { router->Route(keys, targets); };
+  };
   context_.scan_virtual = [session](std::string_view name, const VirtualRowSink& row) {
     ScanVirtualTable(session, name, row);
   };
 }
 
 Executor& RunningQuery::executor() {
+  if (executor_ == nullptr && !plan_->written_servers.empty())
+    context_.join_for_write(plan_->written_servers, plan_->one_statement_each);
   if (executor_ == nullptr) executor_ = std::make_unique<Executor>(*plan_, context_);
   return *executor_;
 }
@@ -147,8 +160,8 @@ uint64_t RunningQuery::Run(RowSink* sink, uint64_t rows_max) {
 // One SELECT on one shard, outside of a transaction's pinned connection, with nothing left to do
 // here.
 bool RunningQuery::CanBorrow() const {
-  if (leases_ == nullptr || context_.instrument || !plan_->pass_through ||
-      plan_->copy_out || plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
+  if (leases_ == nullptr || context_.instrument || !plan_->pass_through || plan_->copy_out ||
+      plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
     return false;
   const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
   if (scan.row_limit != 0 || !scan.sql.starts_with("SELECT ")) return false;

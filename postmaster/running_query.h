@@ -56,6 +56,8 @@ class RunningQuery {
   // Gives back what is held on the shards and in the chunk pool; further runs give no rows.
   void Finish();
 
+  // What a plan needs of the world, for running what is no plan.
+  const ExecutorContext& context() const { return context_; }
   const PlannedStatement& plan() const { return *plan_; }
   // Starts the executor (without it, EXPLAIN shows the plan).
   Executor& executor();

@@ -135,6 +135,10 @@ class Session {
 
   // --- session_copy.cc
   std::string RunCopy(const Statement& statement);
+  // --- session_copy_from.cc
+  std::string RunCopyFrom(const Statement& statement);
+  // The next CopyData's bytes; false at CopyDone.
+  bool ReadCopyData(std::string_view* bytes);
 
   BackendConfig config_;
   ClientSocket client_;

@@ -188,7 +188,7 @@ void Session::Describe(BodyReader body) {
     message.End();
   }
   auto columns = DescribeStatement(*statement);
-  if (columns.empty() && !statement->is_query) {
+  if (columns.empty() && !statement->returns_rows()) {
     message.Begin('n');
     message.End();
   } else {

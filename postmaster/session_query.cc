@@ -21,6 +21,20 @@ std::vector<ColumnDescription> ColumnsOf(const CompletionQuery& completion) {
   return columns;
 }
 
+std::string QueryTag(RunningQuery* running, uint64_t rows_sent) {
+  switch (running->plan().command) {
+    case QueryCommand::kSelect:
+      break;
+    case QueryCommand::kInsert:
+      return fmt::format("INSERT 0 {}", running->executor().rows_modified());
+    case QueryCommand::kUpdate:
+      return fmt::format("UPDATE {}", running->executor().rows_modified());
+    case QueryCommand::kDelete:
+      return fmt::format("DELETE {}", running->executor().rows_modified());
+  }
+  return fmt::format("SELECT {}", rows_sent);
+}
+
 bool SameColumns(const std::vector<ColumnDescription>& a, const std::vector<ColumnDescription>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.type == y.type && x.typmod == y.typmod && x.name == y.name;
@@ -107,7 +121,7 @@ std::shared_ptr<const CompletionQuery> Session::CompleteOrThrow(const Statement&
   bool unknown_here = error.state == sqlstate::kFeatureNotSupported ||
                       error.state == sqlstate::kUndefinedFunction ||
                       error.state == sqlstate::kUndefinedObject;
-  if (!unknown_here || !settings_.Boolean("enable_completion") ||
+  if (!unknown_here || !settings_.Boolean("enable_completion") || statement.modifies ||
       DependsOnSession(statement.text()))
     throw QueryError(error);
   return PrepareCompletion(*statement.raw, MakeQuerySession(), SearchPath(settings_, user_), types,
@@ -152,6 +166,9 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
 void Session::StartPortal(Portal* portal) {
   if (portal->running != nullptr) return;
   Statement* statement = portal->statement.get();
+  Analyze(statement);
+  if (portal->params.size() < statement->param_types.size())
+    Throw(sqlstate::kUndefinedParameter, "there is no parameter ${}", portal->params.size() + 1);
   QueryOptions options;
   options.params = portal->params;
   options.formats = portal->formats;
@@ -163,6 +180,9 @@ void Session::StartPortal(Portal* portal) {
   // What passes through needs no codec here.
   const PlannedStatement& plan = portal->running->plan();
   if (!plan.pass_through) CheckFormats(plan.columns, portal->formats);
+  if (plan.writes && settings_.Boolean("transaction_read_only"))
+    Throw(sqlstate::kReadOnlySqlTransaction, "cannot execute {} in a read-only transaction",
+          CommandName(*statement->raw));
 }
 
 uint64_t Session::SendQueryRows(Portal* portal, std::span<const int16_t> formats,
@@ -188,10 +208,11 @@ bool Session::RunPortal(const std::shared_ptr<Portal>& portal, uint64_t rows_max
   }
   if (portal->statement->is_query) {
     StartPortal(portal.get());
-    if (simple) SendRowDescription(portal->statement->columns, portal->formats);
+    if (simple && portal->statement->returns_rows())
+      SendRowDescription(portal->statement->columns, portal->formats);
     uint64_t rows = SendQueryRows(portal.get(), portal->formats, rows_max);
     if (rows_max != 0 && rows == rows_max) return false;
-    SendCommandComplete(fmt::format("SELECT {}", rows));
+    SendCommandComplete(QueryTag(portal->running.get(), rows));
     if (!portal->cursor) portal->running->Finish();
     return true;
   }

@@ -50,8 +50,12 @@ std::shared_ptr<Statement> MakeStatement(const std::shared_ptr<const ParsedSql>&
   auto statement = std::make_shared<Statement>();
   statement->parsed = parsed;
   statement->raw = RawStatement{node, raw.text, raw.location};
-  statement->is_query = node != nullptr && node->node_case == PG_QUERY__NODE__NODE_SELECT_STMT &&
-                        node->select_stmt->into_clause == nullptr;
+  statement->modifies = node != nullptr && (node->node_case == PG_QUERY__NODE__NODE_INSERT_STMT ||
+                                            node->node_case == PG_QUERY__NODE__NODE_UPDATE_STMT ||
+                                            node->node_case == PG_QUERY__NODE__NODE_DELETE_STMT);
+  statement->is_query = statement->modifies ||
+                        (node != nullptr && node->node_case == PG_QUERY__NODE__NODE_SELECT_STMT &&
+                         node->select_stmt->into_clause == nullptr);
   return statement;
 }
 

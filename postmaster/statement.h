@@ -28,7 +28,10 @@ struct Statement {
 
   std::shared_ptr<const ParsedSql> parsed;
   std::optional<RawStatement> raw;  // nullopt: an empty query string
-  bool is_query = false;            // SELECT, VALUES, TABLE
+  bool is_query = false;            // SELECT, VALUES, TABLE; INSERT, UPDATE, DELETE …
+  bool modifies = false;            // … the latter
+  // Whether its answer has rows: not INSERT, UPDATE and DELETE without RETURNING.
+  bool returns_rows() const { return is_query && (!modifies || !columns.empty()); }
   std::string_view text() const { return raw ? raw->text : std::string_view(); }
 
   std::vector<Oid> declared_types;  // as Parse or PREPARE gave them

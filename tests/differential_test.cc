@@ -1,7 +1,8 @@
 // Every statement of tests/sql/*.sql runs against Sluice over four shards and against one Postgres
 // that holds all the rows: column names, types, values, NULLs, order and SQLSTATEs must be the
 // same. Each file runs in several modes (push-downs off, no workers, chunks of a few rows, binary
-// results).
+// results). Files called modify_… may write: their tables (w_…) begin with the same rows in each
+// mode, and hold the same rows at the end.
 #include <filesystem>
 #include <gtest/gtest.h>
 
@@ -25,6 +26,13 @@ class World {
   std::string reference_url() const { return cluster_.ShardUrl(1, "reference"); }
   std::string url() const { return cluster_.Url(); }
   const std::string& tiny_url() const { return tiny_url_; }
+
+  // The rows that files which write begin with.
+  void ResetWritten() {
+    std::string reset = ReadFile(SourceDirectory() + "/tests/sql/setup/modify_reset.sql");
+    Load(reference_url(), reset, 0);
+    for (int shard = 1; shard <= kShards; shard++) Load(cluster_.ShardUrl(shard), reset, shard);
+  }
 
  private:
   World() {
@@ -120,6 +128,8 @@ class Differential : public ::testing::Test {
     Client sluice(mode_.tiny ? world.tiny_url() : world.url());
     ASSERT_TRUE(sluice.connected()) << PQerrorMessage(sluice.raw());
     for (const auto& setting : mode_.settings) sluice.Must(setting);
+    bool writes = fs::path(file_).stem().string().starts_with("modify_");
+    if (writes) world.ResetWritten();
     int compared = 0;
     for (const auto& sql : SplitStatements(ReadFile(file_))) {
       SCOPED_TRACE(sql);
@@ -136,10 +146,18 @@ class Differential : public ::testing::Test {
       if (!sluice.connected()) sluice = Client(mode_.tiny ? world.tiny_url() : world.url());
       compared++;
     }
+    if (writes) CompareWritten(reference, sluice);
     EXPECT_GT(compared, 0) << file_ << " holds no statement";
   }
 
  private:
+  static void CompareWritten(Client& reference, Client& sluice) {
+    for (const char* table : {"w_accounts", "w_lines", "w_days", "w_words", "w_names"}) {
+      std::string sql = fmt::format("SELECT * FROM {}", table);
+      EXPECT_EQ(reference.Query(sql).Text(false), sluice.Query(sql).Text(false)) << sql;
+    }
+  }
+
   std::string file_;
   Mode mode_;
 };

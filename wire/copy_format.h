@@ -1,4 +1,4 @@
-// The text and CSV forms of COPY … TO STDOUT, as Postgres writes them.
+// COPY's options, and the text and CSV forms of COPY … TO STDOUT as Postgres writes them.
 #pragma once
 
 #include <string>
@@ -16,6 +16,8 @@ struct CopyOptions {
   bool header = false;
   char quote = '"', escape = '"';  // CSV
   std::vector<bool> force_quote;   // CSV, a column; empty: none
+  std::vector<bool> force_not_null, force_null;  // CSV, FROM: a column; empty: none
+  bool header_match = false;                     // FROM: the header names the columns
   bool single_column = false;      // CSV: a field \. alone on its line must be quoted
 };
 

@@ -11,6 +11,7 @@
 #include "bench/compare/replay.h"
 #include "bench/compare/report.h"
 #include "bench/compare/scale.h"
+#include "bench/compare/writes.h"
 #include "tests/harness.h"
 
 namespace sluice::bench {
@@ -308,6 +309,9 @@ int Run(const Settings& settings) {
   for (const auto& job : Jobs()) guarded(job.name, [&] { return RunJob(cluster, job, settings); });
   guarded("point query", [&] { return RunPoint(cluster, settings); });
   guarded("first row", [&] { return RunFirstRow(cluster, settings); });
+  guarded("COPY FROM", [&] { return MeasureCopyFrom(cluster, settings.rounds, settings.rows); });
+  guarded("INSERT SELECT",
+          [&] { return MeasureInsertSelect(cluster, settings.rounds, settings.rows); });
   guarded("replay", [&] { return MeasureReplay(cluster, settings.rounds); });
   guarded("uneven shards", [&] { return MeasureUnevenRates(cluster, settings.rounds); });
   if (wanted("memory"))

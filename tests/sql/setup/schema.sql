@@ -48,3 +48,10 @@ CREATE TABLE regions (code text PRIMARY KEY, title text, big bool);
 INSERT INTO regions SELECT * FROM (VALUES ('emea', 'Europe, Middle East, Africa', true), ('apac', 'Asia, Pacific', true), ('amer', 'America', false), ('nowhere', NULL, NULL)) v WHERE current_setting('sluice.shard')::int <= 1;
 CREATE VIEW big_orders AS SELECT id, customer, amount FROM orders WHERE amount > 500;
 ANALYZE;
+
+-- Tables for modify_*.sql, empty: modify_reset.sql fills them before each file.
+CREATE TABLE w_accounts (id int PRIMARY KEY, owner text NOT NULL, balance numeric(12,2) DEFAULT 0 CHECK (balance >= 0), kind mood, seen timestamptz);
+CREATE TABLE w_lines (account int, n int, amount int, note varchar(10) DEFAULT 'none', PRIMARY KEY (account, n));
+CREATE TABLE w_days (id bigint, at date, message text);
+CREATE TABLE w_words (word text, n int, tags text[], UNIQUE (word));
+CREATE TABLE w_names (code text PRIMARY KEY, title text DEFAULT 'untitled', rank int GENERATED ALWAYS AS (length(code)) STORED);
