@@ -6,6 +6,7 @@
 #include "executor/node.h"
 #include "executor/plan_streams.h"
 #include "executor/remote_end.h"
+#include "executor/sub_plan.h"
 
 namespace sluice {
 
@@ -22,6 +23,8 @@ struct Executor::Impl {
     state.shared_states = arena.NewArray<void*>(static_cast<size_t>(planned.node_count)).data();
     state.exec_params = arena.NewArray<Column>(static_cast<size_t>(planned.exec_param_count));
     for (const InitPlan& init_plan : planned.init_plans) RunInitPlan(init_plan, state);
+    sub_plans.resize(planned.sub_plans.size());
+    state.sub_plans = &sub_plans;
     streams = std::make_unique<PlanStreams>(*planned.root, state);
     streams->AwaitAdmission();
     if (planned.pass_through) {
@@ -59,6 +62,7 @@ struct Executor::Impl {
   std::vector<Workers*> gathers;
   ExecutionState state{};
   std::unique_ptr<PlanStreams> streams;
+  std::vector<std::unique_ptr<SubPlanRunner>> sub_plans;
   std::unique_ptr<Node> root;
   std::optional<ChunkConsumer> consumer;  // pass-through
 };
