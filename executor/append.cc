@@ -171,13 +171,14 @@ Append::Step Append::RunScatter(Produced* produced, Batch* batch) {
 Append::Step Append::RunInPlace(Batch* batch) {
   while (!in_place_.empty()) {
     uint16_t child = in_place_.front();
+    if (running_ == nullptr && child < kept_.size()) running_ = std::move(kept_[child]);
     if (running_ == nullptr) running_ = MakeNode(*append_.children[child], state_);
     running_->Next(batch);
     if (batch->rows > 0) {
       Count(child, batch->rows);
       return Step::kBatch;
     }
-    running_.reset();
+    Keep(child);
     in_place_.erase(in_place_.begin());
   }
   return Step::kDone;
@@ -228,10 +229,27 @@ void Append::NextWhole(Batch* batch) {
   RunInPlace(batch);
 }
 
+// A child that has ended. Below a node that rescans it will be wanted again.
+void Append::Keep(size_t child) {
+  if (append_.depends_on.empty()) {
+    running_.reset();
+    return;
+  }
+  kept_.resize(append_.children.size());
+  kept_[child] = std::move(running_);
+}
+
+// Where streams feed it directly it can be read once: the planner puts a Materialize above.
 void Append::Rescan() {
-  // The planner puts a Materialize above what is read twice.
-  if (started_)
+  if (!started_) return;
+  if (append_.depends_on.empty() || append_.claim_whole || !shared_->scans.empty())
     Throw(sqlstate::kInternalError, "an Append over remote streams cannot be read twice");
+  if (running_ != nullptr) Keep(in_place_.front());
+  in_place_.clear();
+  for (size_t i = 0; i < append_.children.size(); i++) {
+    in_place_.push_back(static_cast<uint16_t>(i));
+    if (i < kept_.size() && kept_[i] != nullptr) kept_[i]->Rescan();
+  }
 }
 
 }  // namespace sluice

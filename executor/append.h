@@ -38,6 +38,7 @@ class Append : public Node {
   Step RunScatter(Produced* produced, Batch* batch);
   Step RunInPlace(Batch* batch);
   bool ClaimScatter();
+  void Keep(size_t child);
   void NextWhole(Batch* batch);
   bool ClaimWhole();
   void Count(size_t child, size_t rows);
@@ -49,8 +50,9 @@ class Append : public Node {
   std::optional<ChunkConsumer> consumer_;
   SliceReader reader_;
   std::vector<std::unique_ptr<Produced>> produced_;
-  std::vector<uint16_t> in_place_;  // children to run here that have not ended
-  std::unique_ptr<Node> running_;   // the first of them
+  std::vector<std::unique_ptr<Node>> kept_;  // by child: ended, to be rescanned
+  std::vector<uint16_t> in_place_;           // children to run here that have not ended
+  std::unique_ptr<Node> running_;            // the first of them
   bool started_ = false;
 
   // claim_whole: the child in work.

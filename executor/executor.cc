@@ -7,6 +7,7 @@
 #include "executor/plan_streams.h"
 #include "executor/remote_end.h"
 #include "executor/row_store.h"
+#include "executor/sub_plan.h"
 
 namespace sluice {
 
@@ -23,6 +24,8 @@ struct Executor::Impl {
     state.shared_states = arena.NewArray<void*>(static_cast<size_t>(planned.node_count)).data();
     state.exec_params = arena.NewArray<Column>(static_cast<size_t>(planned.exec_param_count));
     state.cte_rows = &cte_rows;
+    sub_plans.resize(planned.sub_plans.size());
+    state.sub_plans = &sub_plans;
     RunBeforehand(planned, state);
     streams = std::make_unique<PlanStreams>(*planned.root, state);
     streams->AwaitAdmission();
@@ -62,6 +65,7 @@ struct Executor::Impl {
   std::vector<Workers*> gathers;
   ExecutionState state{};
   std::unique_ptr<PlanStreams> streams;
+  std::vector<std::unique_ptr<SubPlanRunner>> sub_plans;
   std::unique_ptr<Node> root;
   std::optional<ChunkConsumer> consumer;  // pass-through
 };

@@ -289,6 +289,8 @@ StepPtr CompileStep(const Expr& expr, ExecutionState& state) {
     case ExprKind::kArray:
     case ExprKind::kArrayCoerce:
       return CompileArrayStep(expr, state);
+    case ExprKind::kSubPlan:
+      return CompileSubPlanStep(expr, state);
     case ExprKind::kWindow:
       Refuse("window functions are not supported here");
     case ExprKind::kRow:

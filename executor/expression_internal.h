@@ -48,6 +48,7 @@ std::vector<StepPtr> CompileSteps(std::span<const Expr* const> exprs, ExecutionS
 // One function a file.
 StepPtr CompileLogicStep(const Expr& expr,
                          ExecutionState& state);  // AND, OR, CASE, IS …, COALESCE, …
+StepPtr CompileSubPlanStep(const Expr& expr, ExecutionState& state);
 StepPtr CompileArrayStep(const Expr& expr,
                          ExecutionState& state);  // ANY, ALL, ARRAY[…], array casts
 

@@ -3,6 +3,7 @@
 #include "executor/array_value.h"
 #include "executor/column_buffer.h"
 #include "executor/plan_streams.h"
+#include "executor/sub_plan.h"
 #include "types/codec.h"
 
 namespace sluice {
@@ -49,22 +50,20 @@ Column RunArray(Node* node, Oid type, Arena* arena) {
 
 }  // namespace
 
+Column SublinkResult(Node* node, SublinkKind kind, Oid type, Arena* arena) {
+  if (kind == SublinkKind::kExists) return RunExists(node, arena);
+  return kind == SublinkKind::kArray ? RunArray(node, type, arena) : RunScalar(node, type, arena);
+}
+
 void RunInitPlan(const InitPlan& init_plan, ExecutionState& state) {
   PlanStreams streams(*init_plan.plan, state);
   streams.AwaitAdmission();
+  std::vector<std::unique_ptr<SubPlanRunner>> sub_plans(state.statement->sub_plans.size());
+  state.sub_plans = &sub_plans;
   std::unique_ptr<Node> node = MakeNode(*init_plan.plan, state);
-  Arena* arena = state.context->shared_arena;
-  Column& result = state.exec_params[static_cast<size_t>(init_plan.param)];
-  switch (init_plan.kind) {
-    case SublinkKind::kExists:
-      result = RunExists(node.get(), arena);
-      break;
-    case SublinkKind::kArray:
-      result = RunArray(node.get(), init_plan.type, arena);
-      break;
-    default:
-      result = RunScalar(node.get(), init_plan.type, arena);
-  }
+  state.exec_params[static_cast<size_t>(init_plan.param)] =
+      SublinkResult(node.get(), init_plan.kind, init_plan.type, state.context->shared_arena);
+  state.sub_plans = nullptr;
 }
 
 }  // namespace sluice

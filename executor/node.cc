@@ -2,6 +2,7 @@
 
 #include "executor/aggregate.h"
 #include "executor/append.h"
+#include "executor/apply.h"
 #include "executor/completion.h"
 #include "executor/cte_scan.h"
 #include "executor/distinct.h"
@@ -76,6 +77,8 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
       return Make<HashJoin, HashJoinPlan>(plan, state);
     case PlanKind::kNestLoop:
       return Make<NestLoop, NestLoopPlan>(plan, state);
+    case PlanKind::kApply:
+      return Make<Apply, ApplyPlan>(plan, state);
     case PlanKind::kSort:
       return Make<Sort, SortPlan>(plan, state);
     case PlanKind::kLimit:

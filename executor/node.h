@@ -13,8 +13,9 @@
 
 namespace sluice {
 
-class RowStore;  // executor/row_store.h
-class Workers;   // executor/fragment.h
+class RowStore;       // executor/row_store.h
+class SubPlanRunner;  // executor/sub_plan.h
+class Workers;        // executor/fragment.h
 
 // What the nodes of one process running one statement share.
 struct ExecutionState {
@@ -27,9 +28,13 @@ struct ExecutionState {
   // (executor/plan_streams.h) and of parallel-aware nodes, made by the leader before workers start
   // (PrepareShared below).
   void** shared_states = nullptr;
-  std::span<Column> exec_params;  // results of init plans, by param number; evaluated before use
+  // By param number: results of init plans, evaluated before use; per-row ones are views of the row
+  // that whoever sets them is at.
+  std::span<Column> exec_params;
   // Rows of data-modifying WITH queries, a store for each of their scans.
   std::vector<std::vector<std::unique_ptr<RowStore>>>* cte_rows = nullptr;
+  // By sub plan number, made when first compiled; null in workers, which run none.
+  std::vector<std::unique_ptr<SubPlanRunner>>* sub_plans = nullptr;
   std::vector<NodeStatistics>* statistics;
   std::vector<Workers*>* gathers = nullptr;  // the leader's, so that their workers can be stopped
 };

@@ -52,6 +52,10 @@ class StreamsBuilder {
       default:
         for (const Plan* child : plan.children) Walk(*child, participants);
     }
+    for (int number : plan.sub_plans) {
+      const SubPlan& sub_plan = state_.statement->sub_plans[static_cast<size_t>(number)];
+      if (sub_plans_.insert(number).second) Walk(*sub_plan.plan, participants);
+    }
   }
 
   void WalkGather(const Plan& plan, int32_t workers) {
@@ -207,6 +211,7 @@ class StreamsBuilder {
   Arena& arena_;
   StreamGroup* group_ = nullptr;
   uint32_t participants_max_ = 1;
+  std::set<int> sub_plans_;  // walked: several nodes may run one
   std::vector<ScanSpec> scans_;
   std::vector<QueueSpec> queues_;
 };

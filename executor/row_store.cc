@@ -66,6 +66,13 @@ void RowStore::Next(Batch* batch) {
   output_.Show(count, batch);
 }
 
+void RowStore::Load(const uint32_t* numbers, size_t count, Batch* batch) {
+  SLUICE_ASSERT(file_ == nullptr && count <= kBatchRows);
+  for (size_t i = 0; i < count; i++) pointers_[i] = rows_[numbers[i]];
+  for (size_t i = 0; i < output_.size(); i++) layout_.Load(pointers_.data(), count, i, &output_[i]);
+  output_.Show(count, batch);
+}
+
 void RowStore::Rewind() {
   reading_ = true;
   next_ = 0;

@@ -21,6 +21,8 @@ class RowStore {
   void Append(const Batch& batch);
   // The next rows (rows == 0: no more); valid until the next call.
   void Next(Batch* batch);
+  // Rows by their numbers, in memory only (spilled_bytes() == 0); valid until the next call.
+  void Load(const uint32_t* numbers, size_t count, Batch* batch);
   // Reading starts over at the first row.
   void Rewind();
   void Clear();

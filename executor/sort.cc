@@ -255,7 +255,7 @@ void Sort::NextBatch(Batch* batch) {
 }
 
 void Sort::Rescan() {
-  bool kept = sorted_ && merge_ == nullptr;
+  bool kept = sorted_ && merge_ == nullptr && sort_plan_.depends_on.empty();
   given_ = 0;
   if (kept) return;  // all rows are here, in order
   child_->Rescan();

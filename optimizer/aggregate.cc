@@ -219,6 +219,7 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
       Refuse("grouping by {} here is not supported", FormatType(group->type));
   std::vector<AggregateCall> calls;
   bool divisible = true;
+  for (const Expr* group : groups) divisible = divisible && !RunsPerRow(group);
   for (const Expr* aggregate : aggregates) {
     Expr* lowered = scratch_.New<Expr>(*aggregate);
     lowered->args = LowerAll({aggregate->args.begin(), aggregate->args.end()}, input);
@@ -238,7 +239,8 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
     call.filter = lowered->filter;
     call.order_by = keys;
     calls.push_back(call);
-    divisible = divisible && !aggregate->distinct && keys.empty() && !KeepsOrder(*aggregate);
+    divisible = divisible && !aggregate->distinct && keys.empty() && !KeepsOrder(*aggregate) &&
+                !RunsPerRow(aggregate);
   }
   std::vector<const Expr*> provides = groups;
   provides.insert(provides.end(), aggregates.begin(), aggregates.end());

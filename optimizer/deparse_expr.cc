@@ -129,6 +129,7 @@ std::string Deparser::Expression(const Expr& expr) {
       return Window(expr);
     case ExprKind::kRow:
     case ExprKind::kSqlValue:
+    case ExprKind::kSubPlan:
       break;
   }
   Refuse("this expression cannot be sent to a shard");

@@ -87,6 +87,7 @@ std::string DescribeExpr(const Expr& expr, const DescribeColumn& column) {
     case ExprKind::kParam:
       return fmt::format("${}", expr.param + 1);
     case ExprKind::kExecParam:
+      if (expr.per_row) return fmt::format("${}", expr.param + 1);
       return fmt::format("(InitPlan {}).col1", expr.param + 1);
     case ExprKind::kCall:
       return Call(expr, column);
@@ -152,6 +153,8 @@ std::string DescribeExpr(const Expr& expr, const DescribeColumn& column) {
       return "ROW(" + List(expr.args, column) + ")";
     case ExprKind::kSubquery:
       return "(SubPlan)";
+    case ExprKind::kSubPlan:
+      return fmt::format("(SubPlan {})", expr.param + 1);
     case ExprKind::kSqlValue:
       return "SQLValueFunction";
     default:

@@ -55,6 +55,7 @@ std::string Obstacle(const Expr& expr) {
     case ExprKind::kCase:
     case ExprKind::kCoalesce:
     case ExprKind::kCollate:
+    case ExprKind::kSubPlan:
       return {};
     case ExprKind::kCall:
     case ExprKind::kIsDistinct:
@@ -156,7 +157,10 @@ bool CanShipNode(const Expr& expr, const Catalog& catalog) {
   switch (expr.kind) {
     case ExprKind::kSqlValue:
     case ExprKind::kRow:
+    case ExprKind::kSubPlan:
       return false;
+    case ExprKind::kExecParam:
+      return !expr.per_row;
     case ExprKind::kCollate:
       return !catalog.CollationSql(expr.collation).empty();
     default:

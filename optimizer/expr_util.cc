@@ -115,7 +115,7 @@ bool EqualExpr(const Expr* a, const Expr* b) {
   if (a->kind != b->kind || a->type != b->type || a->typmod != b->typmod ||
       a->collation != b->collation || a->is_null != b->is_null || a->value != b->value ||
       a->rel != b->rel || a->column != b->column || a->levels_up != b->levels_up ||
-      a->param != b->param || a->function != b->function ||
+      a->param != b->param || a->per_row != b->per_row || a->function != b->function ||
       a->input_collation != b->input_collation || a->variadic != b->variadic ||
       a->star != b->star || a->distinct != b->distinct || a->sublink != b->sublink ||
       a->subquery != b->subquery || a->args.size() != b->args.size())
@@ -178,6 +178,18 @@ const Expr* RewriteExpr(const Expr* expr, Arena* arena, const DepthRewriter& rep
   return copy;
 }
 
+std::span<const std::span<const Expr* const>> RewriteRows(
+    std::span<const std::span<const Expr* const>> rows, Arena* arena, const DepthRewriter& replace,
+    int depth) {
+  auto copy = arena->NewArray<std::span<const Expr* const>>(rows.size());
+  for (size_t i = 0; i < rows.size(); i++) {
+    auto row = arena->NewArray<const Expr*>(rows[i].size());
+    for (size_t j = 0; j < row.size(); j++) row[j] = RewriteExpr(rows[i][j], arena, replace, depth);
+    copy[i] = row;
+  }
+  return copy;
+}
+
 const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter& replace,
                           int depth) {
   Query* copy = arena->New<Query>(query);
@@ -186,14 +198,7 @@ const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter&
     if (rel.subquery != nullptr)
       rel.subquery = RewriteQuery(*rel.subquery, arena, replace, depth + 1);
     rel.function = RewriteExpr(rel.function, arena, replace, depth);
-    auto rows = arena->NewArray<std::span<const Expr* const>>(rel.values.size());
-    for (size_t i = 0; i < rows.size(); i++) {
-      auto row = arena->NewArray<const Expr*>(rel.values[i].size());
-      for (size_t j = 0; j < row.size(); j++)
-        row[j] = RewriteExpr(rel.values[i][j], arena, replace, depth);
-      rows[i] = row;
-    }
-    rel.values = rows;
+    rel.values = RewriteRows(rel.values, arena, replace, depth);
   }
   copy->rels = rels;
   std::span<Target> targets = arena->CopyArray(query.targets);

@@ -24,6 +24,9 @@ bool AnyExprInQuery(const Query& query, const DepthPredicate& found, int depth =
 using DepthRewriter = std::function<const Expr*(const Expr&, int depth)>;
 const Expr* RewriteExpr(const Expr* expr, Arena* arena, const DepthRewriter& replace,
                         int depth = 0);
+std::span<const std::span<const Expr* const>> RewriteRows(  // of a VALUES list
+    std::span<const std::span<const Expr* const>> rows, Arena* arena, const DepthRewriter& replace,
+    int depth = 0);
 const Query* RewriteQuery(const Query& query, Arena* arena, const DepthRewriter& replace,
                           int depth);
 

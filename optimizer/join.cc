@@ -51,6 +51,19 @@ const Expr* AsInt8(const Expr* expr, Arena* arena) {
                   arena);
 }
 
+}  // namespace
+
+bool AlignHashKeys(const Expr& condition, const Expr** a, const Expr** b, Arena* arena) {
+  if ((*a)->type != (*b)->type) {
+    if (IntegerWidth((*a)->type) == 0 || IntegerWidth((*b)->type) == 0) return false;
+    *a = AsInt8(*a, arena);
+    *b = AsInt8(*b, arena);
+  }
+  return CanGroupBy((*a)->type, condition.input_collation);
+}
+
+namespace {
+
 HashKeys FindHashKeys(const std::vector<const Expr*>& conditions, uint64_t outer, uint64_t inner,
                       Arena* arena) {
   HashKeys keys;
@@ -60,12 +73,7 @@ HashKeys FindHashKeys(const std::vector<const Expr*>& conditions, uint64_t outer
     if (usable && (RelsOf(a) == 0 || RelsOf(b) == 0)) usable = false;
     if (usable && Within(a, inner) && Within(b, outer)) std::swap(a, b);
     usable = usable && Within(a, outer) && Within(b, inner);
-    if (usable && a->type != b->type) {
-      usable = IntegerWidth(a->type) > 0 && IntegerWidth(b->type) > 0;
-      if (usable) a = AsInt8(a, arena), b = AsInt8(b, arena);
-    }
-    usable = usable && CanGroupBy(a->type, condition->input_collation);
-    if (!usable) {
+    if (!usable || !AlignHashKeys(*condition, &a, &b, arena)) {
       keys.rest.push_back(condition);
       continue;
     }
@@ -144,10 +152,25 @@ Piece Planner::PlanNode(const Select& select, JoinNode* node, std::vector<const 
   return PlanOuterJoin(select, node, std::move(quals), required);
 }
 
+// Conditions of a nullable side that look beyond it, which a pulled up LATERAL subquery has
+// brought: they are the join's.
+void Planner::LiftConditions(JoinNode* node, std::vector<const Expr*>* on) {
+  uint64_t inside = RelsOfNode(*node);
+  auto visit = [&](auto& self, JoinNode* n) -> void {
+    if (n->rel >= 0 || (n->right != nullptr && n->type != JoinType::kInner)) return;
+    auto lifted = TakeIf(&n->on, [&](const Expr* e) { return !Within(e, inside); });
+    on->insert(on->end(), lifted.begin(), lifted.end());
+    self(self, n->left);
+    if (n->right != nullptr) self(self, n->right);
+  };
+  visit(visit, node);
+}
+
 Piece Planner::PlanOuterJoin(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
                              const std::vector<const Expr*>& required) {
   uint64_t left_rels = RelsOfNode(*node->left), right_rels = RelsOfNode(*node->right);
   std::vector<const Expr*> on = node->on, left_quals, right_quals;
+  if (!node->null_aware && node->type != JoinType::kFull) LiftConditions(node->right, &on);
   if (node->type != JoinType::kFull) {
     left_quals =
         TakeIf(&quals, [&](const Expr* e) { return Within(e, left_rels) && !HasVolatile(e); });
@@ -171,7 +194,15 @@ Piece Planner::PlanOuterJoin(const Select& select, JoinNode* node, std::vector<c
     }
   }
   std::vector<const Expr*> below = WithColumns(WithColumns(required, on), quals);
-  Piece left = PlanNode(select, node->left, left_quals, below);
+  std::vector<const Expr*> lateral = LateralColumns(select, *node->right);
+  Piece left = PlanNode(select, node->left, left_quals, WithColumns(below, lateral));
+  if (!lateral.empty()) {
+    if (node->null_aware || node->type == JoinType::kFull)
+      Refuse("LATERAL in this join is not supported");
+    Piece joined = JoinLateral(select, left, node->right, node->type, right_quals, on, below);
+    FilterPiece(select, joined, quals);
+    return joined;
+  }
   Piece right = PlanNode(select, node->right, right_quals, below);
   Piece joined = Join(select, left, right, node->type, on, node->null_aware, below);
   FilterPiece(select, joined, quals);
@@ -214,9 +245,15 @@ Piece Planner::PlanInnerJoins(const Select& select, JoinNode* node, std::vector<
         &pool, [&](const Expr* e) { return Within(e, rels) && (RelsOf(e) != 0 || i == 0); }));
   }
   std::vector<const Expr*> below = WithColumns(required, pool);
+  std::vector<bool> is_lateral;
+  for (const JoinNode* item : items) {
+    std::vector<const Expr*> columns = LateralColumns(select, *item);
+    is_lateral.push_back(!columns.empty());
+    below = WithColumns(below, columns);
+  }
   std::vector<Piece> pieces;
   for (size_t i = 0; i < items.size(); i++)
-    pieces.push_back(PlanNode(select, items[i], item_quals[i], below));
+    if (!is_lateral[i]) pieces.push_back(PlanNode(select, items[i], item_quals[i], below));
 
   while (pieces.size() > 1) {
     size_t best_left = 0, best_right = 1;
@@ -250,6 +287,14 @@ Piece Planner::PlanInnerJoins(const Select& select, JoinNode* node, std::vector<
     });
     pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(best_right));
     pieces[best_left] = std::move(joined);
+  }
+  // LATERAL items look at what is to their left: after all that stands alone, in their order.
+  for (size_t i = 0; i < items.size(); i++) {
+    if (!is_lateral[i]) continue;
+    uint64_t rels = pieces[0].rels | RelsOfNode(*items[i]);
+    auto conditions = TakeIf(&pool, [&](const Expr* e) { return Within(e, rels); });
+    pieces[0] = JoinLateral(select, pieces[0], items[i], JoinType::kInner, item_quals[i],
+                            conditions, below);
   }
   FilterPiece(select, pieces[0], pool);
   return std::move(pieces[0]);
@@ -311,9 +356,6 @@ Piece Planner::JoinLocally(const Select& select, Piece& left, Piece& right, Join
   Local outer = ToLocal(select, outer_piece, own(outer_piece));
   Local inner = ToLocal(select, inner_piece, own(inner_piece));
   HashKeys keys = FindHashKeys(conditions, outer_piece.rels, inner_piece.rels, &scratch_);
-  bool semi = type == JoinType::kSemi || type == JoinType::kAnti;
-  std::vector<const Expr*> provides = outer.provides;
-  if (!semi) provides.insert(provides.end(), inner.provides.begin(), inner.provides.end());
   sluice::Plan* plan;
   if (!keys.outer.empty() && !(null_aware && (keys.outer.size() != 1 || !keys.rest.empty()))) {
     auto* join = NewNode<HashJoinPlan>(PlanKind::kHashJoin);
@@ -340,6 +382,14 @@ Piece Planner::JoinLocally(const Select& select, Piece& left, Piece& right, Join
     SetChildren(materialize, {inner.plan});
     SetChildren(plan, {outer.plan, materialize});
   }
+  return JoinedPiece(plan, outer, inner, type, left.rels | right.rels, rows);
+}
+
+Piece Planner::JoinedPiece(sluice::Plan* plan, const Local& outer, const Local& inner,
+                           JoinType type, uint64_t rels, double rows) {
+  bool semi = type == JoinType::kSemi || type == JoinType::kAnti;
+  std::vector<const Expr*> provides = outer.provides;
+  if (!semi) provides.insert(provides.end(), inner.provides.begin(), inner.provides.end());
   auto output = arena_.NewArray<OutputColumn>(provides.size());
   for (size_t i = 0; i < output.size(); i++)
     output[i] = i < outer.provides.size() ? outer.plan->output[i]
@@ -347,7 +397,7 @@ Piece Planner::JoinLocally(const Select& select, Piece& left, Piece& right, Join
   plan->output = output;
   plan->rows = rows;
   Piece joined;
-  joined.rels = left.rels | right.rels;
+  joined.rels = rels;
   joined.rows = rows;
   joined.local = {plan, provides};
   return joined;

@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "optimizer/describe.h"
 #include "optimizer/evaluable.h"
+#include "optimizer/plan_exprs.h"
 #include "optimizer/planning.h"
 #include "types/collation.h"
 
@@ -199,8 +200,11 @@ bool Planner::CanBePartial(const sluice::Plan& plan) const {
     if (p.kind == PlanKind::kGather || p.kind == PlanKind::kGatherMerge ||
         p.kind == PlanKind::kCompletion || p.kind == PlanKind::kVirtualScan ||
         p.kind == PlanKind::kViewScan || p.kind == PlanKind::kModify ||
-        p.kind == PlanKind::kCteScan)
+        p.kind == PlanKind::kCteScan || p.kind == PlanKind::kApply)
       return false;
+    bool per_row = false;
+    ForEachPlanExpr(p, [&](const Expr& expr) { per_row = per_row || RunsPerRow(&expr); });
+    if (per_row) return false;
     for (const sluice::Plan* child : p.children)
       if (!self(self, *child)) return false;
     return true;

@@ -40,6 +40,7 @@ enum class PlanKind : uint8_t {
   kCompletion,
   kModify,
   kCteScan,
+  kApply,
 };
 
 struct OutputColumn {
@@ -61,6 +62,11 @@ struct Plan {
   int32_t width_bytes = 0;  // estimate
   std::span<const OutputColumn> output;
   std::span<const Plan* const> children;
+  // Sub plans that the node's expressions run (indexes into PlannedStatement::sub_plans).
+  std::span<const int> sub_plans;
+  // Per-row parameters, set above the node, that its rows depend on. Rescan must compute anew what
+  // depends on them; what depends on none may be kept.
+  std::span<const int> depends_on;
 };
 
 // One row, the expressions over nothing (SELECT without FROM); or no row where one_time_filter is
@@ -184,7 +190,21 @@ struct NestLoopPlan : Plan {
   const Expr* condition = nullptr;
 };
 
-struct MaterializePlan : Plan {};
+// Keeps its child's rows. With index_keys (over its rows) it keeps them by the keys' hash, as long
+// as they fit into memory, and a scan gives those that may have the keys' present values (lookup,
+// over nothing): too many rows at worst, so the same condition is applied above.
+struct MaterializePlan : Plan {
+  std::span<const Expr*const> index_keys, lookup;
+};
+
+// A nested loop that runs its inner child for each outer row, with `arguments` (over the outer row)
+// in the parameters `params`: LATERAL. Output as of a hash join; kInner, kLeft, kSemi and kAnti.
+struct ApplyPlan : Plan {
+  JoinType type;
+  std::span<const int> params;
+  std::span<const Expr* const> arguments;
+  const Expr* condition = nullptr;  // over both
+};
 
 // `limit` ≥ 0: only that many first rows are wanted (top-N heap), limit_expr is added up by the
 // planner's executor hook at start: bound = limit + offset.
@@ -313,6 +333,22 @@ struct InitPlan {
   Oid type;
 };
 
+// A subquery that an expression (kSubPlan) runs for the row that it is computed for: the
+// expression's args are put into `params`, the plan is rescanned. Results are remembered by their
+// parameters' values.
+struct SubPlan {
+  const Plan* plan;
+  SublinkKind kind;
+  Oid type;
+  std::span<const int> params;
+  const Expr* test = nullptr;  // kAny, kAll: the comparison, over the plan's rows and the params
+  // kAny by equality: test is hash_keys (over the plan's rows) = hash_values (over the params), and
+  // the plan's rows depend on no parameter: they are hashed once.
+  std::span<const Expr*const> hash_keys, hash_values;
+  bool is_volatile = false;         // nothing is remembered
+  std::span<const int> depends_on;  // per-row parameters set elsewhere
+};
+
 // How rows leave.
 struct ResultColumn {
   std::string_view name;
@@ -325,6 +361,7 @@ struct PlannedStatement {
   const Plan* root = nullptr;
   std::span<const InitPlan> init_plans;
   std::span<const CtePlan> ctes;
+  std::span<const SubPlan> sub_plans;
   std::span<const ResultColumn>
       columns;  // output columns of root that the client gets: the first ones
   int32_t node_count = 0;

@@ -156,9 +156,25 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       if (node.condition != nullptr) add("Join Filter", DescribePlanExpr(*node.condition, plan));
       break;
     }
-    case PlanKind::kMaterialize:
-      text->title = "Materialize";
+    case PlanKind::kApply: {
+      const auto& node = static_cast<const ApplyPlan&>(plan);
+      text->title = "Nested Loop";
+      if (node.type != JoinType::kInner) text->title += JoinWord(node.type) + " Join";
+      if (node.condition != nullptr) add("Join Filter", DescribePlanExpr(*node.condition, plan));
+      std::string params;
+      for (size_t i = 0; i < node.params.size(); i++)
+        params += fmt::format("{}${} = {}", i == 0 ? "" : ", ", node.params[i] + 1,
+                              DescribePlanExpr(*node.arguments[i], plan));
+      add("Parameters", params);
       break;
+    }
+    case PlanKind::kMaterialize: {
+      const auto& node = static_cast<const MaterializePlan&>(plan);
+      text->title = "Materialize";
+      if (!node.index_keys.empty())
+        add("Hash Key", ExprList(node.index_keys, plan) + " = " + ExprList(node.lookup, plan));
+      break;
+    }
     case PlanKind::kSort: {
       const auto& node = static_cast<const SortPlan&>(plan);
       text->title = "Sort";
@@ -217,14 +233,20 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
   }
 }
 
-void PrintTree(const Plan& plan, bool verbose, int indent, bool arrow, std::string* out) {
+void PrintTree(const PlannedStatement& statement, const Plan& plan, bool verbose, int indent,
+               bool arrow, std::string* out) {
   NodeText text = DescribeNode(plan, verbose);
   if (arrow) *out += std::string(static_cast<size_t>(indent), ' ') + "->  ";
   *out += text.title + "\n";
   int inside = arrow ? indent + 6 : indent + 2;
   for (const auto& [name, value] : text.details)
     *out += std::string(static_cast<size_t>(inside), ' ') + name + ": " + value + "\n";
-  for (const Plan* child : plan.children) PrintTree(*child, verbose, inside, true, out);
+  for (const Plan* child : plan.children) PrintTree(statement, *child, verbose, inside, true, out);
+  for (int number : plan.sub_plans) {
+    *out += std::string(static_cast<size_t>(inside), ' ') + fmt::format("SubPlan {}\n", number + 1);
+    PrintTree(statement, *statement.sub_plans[static_cast<size_t>(number)].plan, verbose,
+              inside + 2, true, out);
+  }
 }
 
 }  // namespace
@@ -247,10 +269,10 @@ bool IsScattered(const Plan& plan, const Plan& child) {
 
 std::string PlanTreeText(const PlannedStatement& statement, bool verbose) {
   std::string text;
-  PrintTree(*statement.root, verbose, 0, false, &text);
+  PrintTree(statement, *statement.root, verbose, 0, false, &text);
   for (size_t i = 0; i < statement.init_plans.size(); i++) {
     text += fmt::format("  InitPlan {}\n", statement.init_plans[i].param + 1);
-    PrintTree(*statement.init_plans[i].plan, verbose, 4, true, &text);
+    PrintTree(statement, *statement.init_plans[i].plan, verbose, 4, true, &text);
   }
   for (size_t i = 0; i < statement.ctes.size(); i++) {
     text += fmt::format("  CTE {}\n", i + 1);

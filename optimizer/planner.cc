@@ -229,6 +229,10 @@ Local Planner::PlanAny(const Query& query, bool top) {
 void Planner::Number(sluice::Plan* plan) {
   plan->id = node_count_++;
   for (const sluice::Plan* child : plan->children) Number(const_cast<sluice::Plan*>(child));
+  for (int number : plan->sub_plans) {
+    auto* sub = const_cast<sluice::Plan*>(sub_plans_[static_cast<size_t>(number)].plan);
+    if (numbered_.insert(number).second) Number(sub);
+  }
   Estimate(plan);
 }
 
@@ -259,6 +263,7 @@ void Planner::Estimate(sluice::Plan* plan) {
       total = startup + plan->rows * kLocalRowCost;
       break;
     case PlanKind::kNestLoop:
+    case PlanKind::kApply:
       total += plan->children[0]->rows * plan->children[1]->rows * kLocalRowCost;
       break;
     default:
@@ -295,7 +300,10 @@ void Planner::Finish(Local root, const Query& query) {
                          target.expr->collation});
   statement_->columns = arena_.CopyArray(columns);
   statement_->root = root.plan;
+  for (const InitPlan& init : init_plans_) Parameterize(const_cast<sluice::Plan*>(init.plan));
+  Parameterize(root.plan);
   statement_->init_plans = arena_.CopyArray(init_plans_);
+  statement_->sub_plans = arena_.CopyArray(sub_plans_);
   statement_->exec_param_count = exec_param_count_;
   statement_->uses_params =
       AnyExprInQuery(query, [](const Expr& e, int) { return e.kind == ExprKind::kParam; });

@@ -5,6 +5,7 @@
 // them there.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "catalog/catalog.h"
@@ -97,6 +98,12 @@ struct RemoteSelect {
   bool divisible = false;           // rows of one shard may come as several streams
 };
 
+// Expressions of an outer row and the per-row parameters that stand for them below.
+struct BoundParams {
+  std::vector<int> params;
+  std::vector<const Expr*> arguments;
+};
+
 class Planner {
  public:
   explicit Planner(const PlanRequest& request);
@@ -141,6 +148,7 @@ class Planner {
 
   // prepare.cc: Query → Select
   const Query* InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack);
+  const Query* Deeper(const Query& query, int levels);
   Select Prepare(const Query& query);
   JoinNode* CopyTree(const JoinTree* tree);
   JoinNode* NewJoinNode();
@@ -154,12 +162,30 @@ class Planner {
   void ConvertSublinks(Select& select);
   bool ConvertConjunct(Select& select, const Expr* conjunct);
   void ConvertExists(Select& select, const Query& subquery, bool negated);
-  void ConvertAny(Select& select, const Expr& sublink, bool negated);
+  bool ConvertAny(Select& select, const Expr& sublink, bool negated);
   const Expr* DecorrelateScalar(Select& select, const Expr& sublink);
   const Expr* ReplaceSublinks(Select& select, const Expr* expr, bool may_join);
   const Expr* AddInitPlan(const Expr& sublink);
   const Expr* JoinUncorrelated(Select& select, const Expr& sublink, bool may_join);
   const Query* CountQuery(const Query& query);
+
+  // apply.cc: what runs once for each outer row
+  const Expr* BindParam(const Expr* outer, BoundParams* bound);
+  const Query* BindQuery(const Query& query, uint64_t rels, BoundParams* bound);
+  const Expr* MakeSubPlan(Select& select, const Expr& sublink);
+  void AddTest(const Expr& sublink, std::span<const Expr* const> left, const Local& rows,
+               SubPlan* plan, BoundParams* bound);
+  std::vector<const Expr*> LateralColumns(const Select& select, const JoinNode& node) const;
+  Select BindLateral(const Select& select, JoinNode* node, BoundParams* bound);
+  Piece JoinLateral(const Select& select, Piece& left, JoinNode* node, JoinType type,
+                    const std::vector<const Expr*>& quals,
+                    const std::vector<const Expr*>& conditions,
+                    const std::vector<const Expr*>& required);
+  void AddIndex(const FilterPlan& filter, MaterializePlan* rows);
+  sluice::Plan* Keep(sluice::Plan* plan);
+  sluice::Plan* MakeRescannable(sluice::Plan* plan, const std::set<int>& changing);
+  void Parameterize(sluice::Plan* plan);
+  void ParameterizeSubPlan(SubPlan* sub_plan);
 
   // setop.cc
   Local PlanSetOp(const Query& query);
@@ -187,6 +213,9 @@ class Planner {
   Piece JoinLocally(const Select& select, Piece& left, Piece& right, JoinType type,
                     const std::vector<const Expr*>& conditions, bool null_aware,
                     const std::vector<const Expr*>& required);
+  void LiftConditions(JoinNode* node, std::vector<const Expr*>* on);
+  Piece JoinedPiece(sluice::Plan* join, const Local& outer, const Local& inner, JoinType type,
+                    uint64_t rels, double rows);
   void AddEqualConstants(std::vector<const Expr*>* quals);
   double JoinRows(const Select& select, const Piece& left, const Piece& right, JoinType type,
                   const std::vector<const Expr*>& conditions) const;
@@ -298,13 +327,23 @@ class Planner {
     int scans = 0;
   };
   std::vector<ModifyingCte> modifying_ctes_;
-  std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → its parameter
+  std::vector<SubPlan> sub_plans_;
+  std::set<const SubPlan*> parameterized_;
+  std::set<int> numbered_;                               // of sub_plans_
+  std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → what stands for it
   std::map<Oid, std::vector<const Expr*>> key_expressions_;
   int exec_param_count_ = 0;
   int node_count_ = 0;
   PlannedStatement* statement_ = nullptr;
 };
 
+// Whether `query` refers to columns of enclosing queries; whether to a per-row parameter.
+bool IsCorrelated(const Query& query);
+bool DependsOnRow(const Query& query);
+// Whether `expr` needs a per-row parameter or a sub plan: what only the leader can compute.
+bool RunsPerRow(const Expr* expr);
+// Makes the two sides of the equality `condition` hash alike, if their types can.
+bool AlignHashKeys(const Expr& condition, const Expr** a, const Expr** b, Arena* arena);
 // Whether values that are equal are also the same to every function (1.0 and 1.00 are not).
 bool EqualMeansSame(Oid type);
 uint64_t RelsOfNode(const JoinNode& node);

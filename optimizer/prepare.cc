@@ -7,14 +7,6 @@ namespace {
 
 constexpr size_t kRelsMax = 64;
 
-// Whether `query` stands on its own: no columns of enclosing queries.
-bool IsCorrelated(const Query& query) {
-  return AnyExprInQuery(query, [](const Expr& e, int depth) {
-    return (e.kind == ExprKind::kColumn && e.levels_up > depth) ||
-           (e.kind == ExprKind::kAggregate && e.aggregate_levels_up > depth);
-  });
-}
-
 bool AllPlainColumns(const std::vector<Target>& targets) {
   for (const Target& target : targets)
     if (target.expr->kind != ExprKind::kColumn || target.expr->levels_up != 0) return false;
@@ -55,7 +47,9 @@ bool IsSimple(const Select& select) {
       !select.having.empty())
     return false;
   for (const Target& target : select.targets)
-    if (target.junk || HasVolatile(target.expr) || HasSubquery(target.expr)) return false;
+    if (target.junk || HasVolatile(target.expr) || HasSubquery(target.expr) ||
+        RunsPerRow(target.expr))
+      return false;
   return true;
 }
 
@@ -72,9 +66,11 @@ const Query* Planner::InlineCtes(const Query& query,
         HasVolatileInQuery(*cte.query))
       Refuse("a WITH query with volatile functions that is used more than once is not supported");
     const Query* inlined = InlineCtes(*cte.query, stack);
-    if (IsCorrelated(*inlined))
-      Refuse("a WITH query that refers to an enclosing query is not supported");
-    if (inlined->command != QueryCommand::kSelect) modifying_ctes_.push_back({inlined});
+    if (inlined->command != QueryCommand::kSelect) {
+      if (IsCorrelated(*inlined))
+        Refuse("a WITH query that refers to an enclosing query is not supported");
+      modifying_ctes_.push_back({inlined});
+    }
     stack.back().push_back(inlined);
   }
   Query* copy = scratch_.New<Query>(query);
@@ -93,7 +89,7 @@ const Query* Planner::InlineCtes(const Query& query,
         continue;
       }
       rel.kind = RelKind::kSubquery;
-      rel.subquery = named;
+      rel.subquery = Deeper(*named, rel.cte_levels_up);
     } else if (rel.subquery != nullptr) {
       rel.subquery = InlineCtes(*rel.subquery, stack);
     }
@@ -151,6 +147,22 @@ const Query* Planner::InlineCtes(const Query& query,
   }
   stack.pop_back();
   return result;
+}
+
+// `query` as it reads `levels` further down: what it refers to outside is that much further away.
+const Query* Planner::Deeper(const Query& query, int levels) {
+  if (levels == 0 || !IsCorrelated(query)) return &query;
+  return RewriteQuery(
+      query, &scratch_,
+      [&](const Expr& e, int depth) -> const Expr* {
+        if (e.kind == ExprKind::kAggregate && e.aggregate_levels_up > depth)
+          Refuse("an outer aggregate in a WITH query is not supported");
+        if (e.kind != ExprKind::kColumn || e.levels_up <= depth) return nullptr;
+        Expr* column = scratch_.New<Expr>(e);
+        column->levels_up += levels;
+        return column;
+      },
+      0);
 }
 
 JoinNode* Planner::NewJoinNode() {
@@ -227,7 +239,8 @@ void Planner::Graft(Select& into, Select& from) {
       return column;
     };
     if (rel.subquery != nullptr) rel.subquery = RewriteQuery(*rel.subquery, &scratch_, inside, 1);
-    if (rel.function != nullptr) rel.function = RewriteExpr(rel.function, &scratch_, inside, 0);
+    rel.function = RewriteExpr(rel.function, &scratch_, inside);
+    rel.values = RewriteRows(rel.values, &scratch_, inside);
     into.rels.push_back(rel);
   }
 }
@@ -241,27 +254,24 @@ bool Planner::PullUp(Select& select, int rel, JoinNode* leaf, bool nullable) {
   Select sub = Prepare(query);
   if (!IsSimple(sub) || (nullable && !AllPlainColumns(sub.targets))) return false;
   Graft(select, sub);
-  auto substitute = [&](const Expr* expr) {
-    return RewriteExpr(expr, &scratch_, [&](const Expr& e, int depth) -> const Expr* {
-      if (e.kind != ExprKind::kColumn || e.levels_up != depth || e.rel != rel) return nullptr;
-      const Expr* target = sub.targets[static_cast<size_t>(e.column)].expr;
-      if (depth == 0) return target;
-      return RewriteExpr(target, &scratch_, [&](const Expr& inner, int d) -> const Expr* {
-        if (inner.kind != ExprKind::kColumn || inner.levels_up < d) return nullptr;
-        Expr* column = scratch_.New<Expr>(inner);
-        column->levels_up += depth;
-        return column;
-      });
+  DepthRewriter replace = [&](const Expr& e, int depth) -> const Expr* {
+    if (e.kind != ExprKind::kColumn || e.levels_up != depth || e.rel != rel) return nullptr;
+    const Expr* target = sub.targets[static_cast<size_t>(e.column)].expr;
+    if (depth == 0) return target;
+    return RewriteExpr(target, &scratch_, [&](const Expr& inner, int d) -> const Expr* {
+      if (inner.kind != ExprKind::kColumn || inner.levels_up < d) return nullptr;
+      Expr* column = scratch_.New<Expr>(inner);
+      column->levels_up += depth;
+      return column;
     });
   };
+  auto substitute = [&](const Expr* expr) { return RewriteExpr(expr, &scratch_, replace); };
   ForEachSelectExpr(select, substitute);
-  for (QueryRel& other : select.rels) {
-    DepthRewriter inside = [&](const Expr& e, int depth) -> const Expr* {
-      if (e.kind != ExprKind::kColumn || e.levels_up != depth || e.rel != rel) return nullptr;
-      Refuse("LATERAL is not supported");
-    };
-    if (other.subquery != nullptr && other.lateral)
-      other.subquery = RewriteQuery(*other.subquery, &scratch_, inside, 1);
+  for (QueryRel& other : select.rels) {  // what looks at it laterally
+    if (other.subquery != nullptr)
+      other.subquery = RewriteQuery(*other.subquery, &scratch_, replace, 1);
+    other.function = RewriteExpr(other.function, &scratch_, replace);
+    other.values = RewriteRows(other.values, &scratch_, replace);
   }
   leaf->rel = -1;
   leaf->left = sub.from;

@@ -1,19 +1,12 @@
 // Subqueries in expressions: EXISTS, IN and their negations among WHERE's conjuncts become semi and
 // anti joins, correlated scalar aggregates left joins on the grouped subquery, uncorrelated ones
-// are computed once.
+// are computed once, and what is left becomes sub plans (apply.cc).
 #include "common/error.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
 
 namespace sluice {
 namespace {
-
-bool IsCorrelated(const Query& query) {
-  return AnyExprInQuery(query, [](const Expr& e, int depth) {
-    return (e.kind == ExprKind::kColumn && e.levels_up > depth) ||
-           (e.kind == ExprKind::kAggregate && e.aggregate_levels_up > depth);
-  });
-}
 
 // Refers to the query directly around it, and how: at depth 0 of the subquery's own expressions.
 bool RefersUp(const Expr* expr) {
@@ -154,11 +147,13 @@ const Expr* Planner::ReplaceSublinks(Select& select, const Expr* expr, bool may_
     if (e.kind != ExprKind::kSubquery) return nullptr;
     bool once = e.sublink == SublinkKind::kScalar || e.sublink == SublinkKind::kExists ||
                 e.sublink == SublinkKind::kArray;
-    if (once && !IsCorrelated(*e.subquery))
+    bool fixed = !IsCorrelated(*e.subquery) && !DependsOnRow(*e.subquery);
+    if (once && fixed)
       return request_.for_view ? JoinUncorrelated(select, e, may_join) : AddInitPlan(e);
     if (may_join && e.sublink == SublinkKind::kScalar)
       if (const Expr* joined = DecorrelateScalar(select, e)) return joined;
-    Refuse("this kind of correlated subquery is not supported");
+    if (request_.for_view) Refuse("this kind of correlated subquery is not supported");
+    return MakeSubPlan(select, e);
   });
 }
 
@@ -180,6 +175,16 @@ void Planner::ConvertSublinks(Select& select) {
     self(self, node->right);
   };
   in_on(in_on, select.from);
+  for (QueryRel& rel : select.rels) {
+    rel.function = ReplaceSublinks(select, rel.function, false);
+    std::span<std::span<const Expr* const>> rows = scratch_.CopyArray(rel.values);
+    for (auto& row : rows) {
+      std::span<const Expr*> values = scratch_.CopyArray(row);
+      for (const Expr*& value : values) value = ReplaceSublinks(select, value, false);
+      row = values;
+    }
+    rel.values = rows;
+  }
   if (select.limit != nullptr) select.limit = ReplaceSublinks(select, select.limit, false);
   if (select.offset != nullptr) select.offset = ReplaceSublinks(select, select.offset, false);
 }
@@ -196,8 +201,7 @@ bool Planner::ConvertConjunct(Select& select, const Expr* conjunct) {
       ConvertExists(select, *inner.subquery, negated);
       return true;
     case SublinkKind::kAny:
-      ConvertAny(select, inner, negated);
-      return true;
+      return ConvertAny(select, inner, negated);
     case SublinkKind::kAll: {
       // x <> ALL (…) is NOT (x = ANY (…)).
       if (negated || inner.args.size() != 1 || inner.sublink_operators.size() != 1) return false;
@@ -207,8 +211,7 @@ bool Planner::ConvertConjunct(Select& select, const Expr* conjunct) {
       any->sublink = SublinkKind::kAny;
       std::vector<Oid> operators = {oper->negator};
       any->sublink_operators = scratch_.CopyArray(operators);
-      ConvertAny(select, *any, true);
-      return true;
+      return ConvertAny(select, *any, true);
     }
     default:
       return false;
@@ -231,20 +234,30 @@ void Planner::ConvertExists(Select& select, const Query& subquery, bool negated)
   select.from = node;
 }
 
-void Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
+// Whether it became a join.
+bool Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
   const Query& query = *sublink.subquery;
-  if (HasSubquery(MakeTyped(ExprKind::kAnd, kBoolOid, {sublink.args.begin(), sublink.args.end()},
-                            &scratch_)))
-    Refuse("a subquery on the left side of IN is not supported");
+  for (const Expr* arg : sublink.args)
+    if (HasSubquery(arg)) return false;
   bool correlated = IsCorrelated(query);
+  bool simple = !negated && IsSimpleExists(query) && !query.distinct && query.distinct_on.empty();
+  if ((correlated || negated || DependsOnRow(query)) && !simple) {
+    const OperatorInfo* oper = FindOperator(sublink.sublink_operators[0]);
+    bool hashed = oper != nullptr && oper->name == "=" && oper->can_hash;
+    if (correlated || DependsOnRow(query) || sublink.args.size() != 1 || !hashed) return false;
+    const Expr* column = nullptr;
+    for (const Target& target : query.targets)
+      if (column == nullptr && !target.junk) column = target.expr;
+    const Expr* left = sublink.args[0];
+    const Expr* equality = MakeOperator(sublink.sublink_operators[0], left, column, &scratch_);
+    if (negated && !AlignHashKeys(*equality, &left, &column, &scratch_)) return false;
+  }
+  for (const Expr* target : sublink.args)
+    if (RunsPerRow(target)) return false;
   JoinNode* node = NewJoinNode();
   node->type = negated ? JoinType::kAnti : JoinType::kSemi;
   node->null_aware = negated;
   std::vector<const Expr*> right;
-  if (negated && (correlated || sublink.args.size() != 1))
-    Refuse("NOT IN with this subquery is not supported");
-  bool simple = !negated && IsSimpleExists(query) && !query.distinct && query.distinct_on.empty();
-  if (correlated && !simple) Refuse("IN with this correlated subquery is not supported");
   if (simple) {
     Select sub = Prepare(query);
     Graft(select, sub);
@@ -271,12 +284,13 @@ void Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
     node->right->rel = rel;
   }
   if (right.size() < sublink.args.size() || sublink.sublink_operators.size() != sublink.args.size())
-    Refuse("IN with this subquery is not supported");
+    Throw(sqlstate::kInternalError, "IN compares what the subquery does not give");
   for (size_t i = 0; i < sublink.args.size(); i++)
     node->on.push_back(
         MakeOperator(sublink.sublink_operators[i], sublink.args[i], right[i], &scratch_));
   node->left = select.from;
   select.from = node;
+  return true;
 }
 
 // (SELECT f(agg(x)…) FROM t WHERE t.k = outer.k AND …) → LEFT JOIN (SELECT k, agg(x)… GROUP BY k)
@@ -306,6 +320,7 @@ const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
     outer_sides.push_back(OneLevelUp(outer, &scratch_));
     operators_of.push_back(conjunct);
   }
+  if (keys.empty()) return nullptr;
   std::vector<const Expr*> aggregates;
   AnyExpr(query.targets[0].expr, [&](const Expr& e, int) {
     if (e.kind == ExprKind::kAggregate) AddUnique(&e, &aggregates);

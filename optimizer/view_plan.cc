@@ -48,6 +48,7 @@ void CollectInputs(const Plan& plan, std::vector<Oid>* inputs) {
     if (std::find(inputs->begin(), inputs->end(), relation) == inputs->end())
       inputs->push_back(relation);
   }
+  if (plan.kind == PlanKind::kApply) Refuse("LATERAL is not supported in a live view");
   for (const Plan* child : plan.children) CollectInputs(*child, inputs);
 }
 

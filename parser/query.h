@@ -18,7 +18,8 @@ enum class ExprKind : uint8_t {
   kColumn,  // in a Query: rel = index into Query::rels, column = its column from 0, levels_up
             // in a Plan: rel = kInput (or kOuter / kInner for joins), column = output column there
   kParam,   // $1 is param 0
-  kExecParam,  // a plan's own parameter: the result of init plan `param`
+  kExecParam,  // a plan's own parameter: the result of init plan `param`, or, if `per_row`, a value
+               // of an outer row (plan.h: SubPlan, ApplyPlan)
   kCall,       // function or operator: `function`; `oper` if written as an operator
   kAggregate,  // function, args, distinct, filter, order_by; star for count(*)
   kWindow,     // window function: function, args, filter; star; `param` = index into Query::windows
@@ -52,6 +53,7 @@ enum class ExprKind : uint8_t {
   kSubquery,  // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
   kSqlValue,  // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
   kCollate,   // args[0] COLLATE `collation`: the same value
+  kSubPlan,   // in a plan: the result of sub plan `param`, run for the values of args
 };
 
 inline constexpr int kInput = -1, kOuter = -1, kInner = -2;
@@ -85,7 +87,8 @@ struct Expr {
   int column = 0;
   int levels_up = 0;  // 0: this query; 1: the enclosing one (correlated); …
 
-  int param = 0;  // kParam, kExecParam, kSqlValue
+  int param = 0;         // kParam, kExecParam, kSqlValue, kSubPlan
+  bool per_row = false;  // kExecParam
 
   Oid function = kInvalidOid;  // pg_proc oid
   Oid oper = kInvalidOid;      // pg_operator oid

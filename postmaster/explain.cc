@@ -48,6 +48,10 @@ class Numbers {
     if (executor != nullptr) streams_ = executor->Streams();
   }
 
+  const Plan* SubPlanRoot(int number) const {
+    return statement_.sub_plans[static_cast<size_t>(number)].plan;
+  }
+
   bool measured() const { return executor_ != nullptr; }
 
   NodeStatistics Of(const Plan& plan) const {
@@ -132,6 +136,10 @@ class TextExplainer {
       }
       Line(inside, "->  Scatter");
       Node(*child, inside + 6, true);
+    }
+    for (int number : plan.sub_plans) {
+      Line(inside, fmt::format("SubPlan {}", number + 1));
+      Node(*numbers_.SubPlanRoot(number), inside + 2, true);
     }
   }
 
@@ -242,6 +250,12 @@ Json JsonNode(const Plan& plan, const ExplainOptions& options, const Numbers& nu
   }
   for (const Plan* child : plan.children)
     node["Plans"].push_back(JsonNode(*child, options, numbers));
+  for (int number : plan.sub_plans) {
+    Json child = JsonNode(*numbers.SubPlanRoot(number), options, numbers);
+    child["Parent Relationship"] = "SubPlan";
+    child["Subplan Name"] = fmt::format("SubPlan {}", number + 1);
+    node["Plans"].push_back(child);
+  }
   return node;
 }
 
