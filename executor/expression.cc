@@ -279,6 +279,7 @@ StepPtr CompileStep(const Expr& expr, ExecutionState& state) {
     case ExprKind::kCall:
       return std::make_unique<CallStep>(expr, state);
     case ExprKind::kRelabel:
+    case ExprKind::kCollate:
       return std::make_unique<RelabelStep>(expr, state);
     case ExprKind::kCoerceViaIo:
       return std::make_unique<CoerceViaIoStep>(expr, state);
@@ -289,6 +290,8 @@ StepPtr CompileStep(const Expr& expr, ExecutionState& state) {
     case ExprKind::kArray:
     case ExprKind::kArrayCoerce:
       return CompileArrayStep(expr, state);
+    case ExprKind::kSubscript:
+      return CompileSubscriptStep(expr, state);
     case ExprKind::kWindow:
       Refuse("window functions are not supported here");
     case ExprKind::kRow:

@@ -121,6 +121,11 @@ std::string Deparser::Expression(const Expr& expr) {
       return quantified("ANY");
     case ExprKind::kAllOf:
       return quantified("ALL");
+    case ExprKind::kSubscript: {
+      std::string text = "(" + arg(0) + ")";
+      for (size_t i = 1; i < expr.args.size(); i++) text += "[" + arg(i) + "]";
+      return text;
+    }
     case ExprKind::kArray:
       return "ARRAY[" + Arguments(expr.args) + "]::" + TypeName(expr.type, -1);
     case ExprKind::kSubquery:

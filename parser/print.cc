@@ -266,6 +266,8 @@ class Printer {
         return function() + "any";
       case ExprKind::kAllOf:
         return function() + "all";
+      case ExprKind::kSubscript:
+        return "subscript";
       case ExprKind::kArray:
         return "array:" + FormatType(expr.type);
       case ExprKind::kRow:

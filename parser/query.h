@@ -51,7 +51,8 @@ enum class ExprKind : uint8_t {
   kRow,       // only recognised
   kSubquery,  // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
   kSqlValue,  // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
-  kCollate,   // args[0] COLLATE `collation`: the same value
+  kSubscript,  // args[0][args[1]][args[2]]…
+  kCollate,    // args[0] COLLATE `collation`: the same value
 };
 
 inline constexpr int kInput = -1, kOuter = -1, kInner = -2;

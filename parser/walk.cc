@@ -140,6 +140,7 @@ int ExprLocation(const Expr& expr) {
     case ExprKind::kRelabel:
     case ExprKind::kCoerceViaIo:
     case ExprKind::kArrayCoerce:
+    case ExprKind::kSubscript:
     case ExprKind::kCollate:
     case ExprKind::kIsNull:
     case ExprKind::kIsNotNull:

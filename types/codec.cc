@@ -52,6 +52,18 @@ constexpr ArrayType kArrayTypes[] = {
     {kRegtypeOid, 2211},
     {kUuidOid, kUuidArrayOid},
     {kJsonbOid, kJsonbArrayOid},
+    {kAclitemOid, 1034},
+    {kRegprocedureOid, 2207},
+    {kRegoperOid, 2208},
+    {kRegoperatorOid, 2209},
+    {kRegconfigOid, 3735},
+    {kRegdictionaryOid, 3770},
+    {kRegnamespaceOid, 4090},
+    {kRegroleOid, 4097},
+    {kRegcollationOid, 4192},
+    // Last: the array type of an element is the one above.
+    {kInt2Oid, kInt2vectorOid},
+    {kOidOid, kOidvectorOid},
 };
 
 [[noreturn]] void BadWire() {
@@ -171,8 +183,11 @@ bool HasBinaryCodec(Oid type) {
     case kRegtypeOid:
     case kUuidOid:
     case kJsonbOid:
+    case kPgNodeTreeOid:
+    case kAclitemOid:
       return true;
     default:
+      if (IsObjectName(type)) return true;
       break;
   }
   Oid element = ElementTypeOf(type);
@@ -223,6 +238,8 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
     case kNameOid:
     case kJsonOid:
     case kUnknownOid:
+    case kPgNodeTreeOid:
+    case kAclitemOid:
       return CheckUtf8(bytes);
     default:
       break;

@@ -122,6 +122,7 @@ CompareFn FindCompare(Oid type) {
     case kNumericOid:
       return CompareNumericRows;
     default:
+      if (IsObjectName(type)) return ComparePlain<uint32_t>;
       break;
   }
   Oid element = ElementTypeOf(type);
