@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-inline constexpr Oid kPgCatalogSchemaOid = 11, kPublicSchemaOid = 2200, kSluiceSchemaOid = 15000;
+inline constexpr Oid kPgCatalogSchemaOid = 11, kSluiceSchemaOid = 15000;
 
 struct VirtualColumn {
   std::string_view name;

@@ -6,6 +6,7 @@
 #include "common/bytes.h"
 #include "postmaster/object_names.h"
 #include "postmaster/pg_catalog.h"
+#include "postmaster/settings.h"
 #include "types/array.h"
 #include "types/kernel_helpers.h"
 
@@ -205,6 +206,15 @@ void IsPublishable(const KernelCall& call) {
                                    relation->kind != RelationKind::kForeignTable;
   });
 }
+// current_setting of a name that is not a constant.
+Text Setting(const KernelCall& call, size_t i) {
+  std::string name(call.args[0]->At<View>(i));
+  const Settings& settings = *CurrentCatalogSession().settings;
+  bool missing_ok = call.args.size() > 1 && call.args[1]->At<uint8_t>(i) != 0;
+  if (missing_ok) return settings.TryShow(name);
+  return settings.Show(name);
+}
+
 Text Empty(const KernelCall&, size_t) {
   return "";
 }
@@ -239,6 +249,8 @@ constexpr Kernel kKernels[] = {
     {4086, "to_regnamespace", true, ToObject<kRegnamespaceOid>},
     {4093, "to_regrole", true, ToObject<kRegroleOid>},
     {4195, "to_regcollation", true, ToObject<kRegcollationOid>},
+    {2077, "current_setting", true, TextOf<Setting>},
+    {3294, "current_setting", true, TextOf<Setting>},
     {266, "nameconcatoid", true, TextOf<NameConcatOid>},
     {2854, "pg_my_temp_schema", true, Zero},
     {2855, "pg_is_other_temp_schema", true, AlwaysFalse},

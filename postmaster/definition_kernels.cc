@@ -210,6 +210,73 @@ Text FunctionResult(const KernelCall& call, size_t i) {
   return (proc->returns_set ? "SETOF " : "") + FormatTypeName(proc->result);
 }
 
+// --- tables that Sluice made
+
+Text IndexDefinition(const KernelCall& call, size_t i) {
+  Catalog::IndexOfTable found =
+      FindIndexByOid(*CurrentCatalogSession().catalog, OidArg(call, 0, i));
+  if (!found) return std::nullopt;
+  int32_t column = call.args.size() > 1 ? call.args[1]->At<int32_t>(i) : 0;
+  if (column == 0) return found.index->definition;
+  if (column < 1 || column > static_cast<int32_t>(found.index->columns.size())) return "";
+  int number = found.index->columns[static_cast<size_t>(column) - 1];
+  if (number < 0) Refuse("the expression of index \"{}\" alone is not supported", found.index->name);
+  return QuoteIdentifier(found.table->columns[static_cast<size_t>(number)].name);
+}
+
+Text ConstraintDefinition(const KernelCall& call, size_t i) {
+  Oid oid = OidArg(call, 0, i);
+  for (const auto& [table_oid, table] : CurrentCatalogSession().catalog->relations)
+    for (const Constraint& constraint : table.constraints)
+      if (constraint.oid == oid) return constraint.definition;
+  return std::nullopt;
+}
+
+Text SerialSequence(const KernelCall& call, size_t i) {
+  const Catalog& catalog = *CurrentCatalogSession().catalog;
+  Oid oid = object_names->Find(kRegclassOid, call.args[0]->At<View>(i));
+  std::string column(call.args[1]->At<View>(i));
+  const Relation* table = catalog.FindRelation(oid);
+  if (table == nullptr || table->FindColumn(column) < 0)
+    Throw(sqlstate::kUndefinedColumn, "column \"{}\" of relation \"{}\" does not exist", column,
+          FindClass(catalog, oid).name);
+  for (const auto& [sequence_oid, sequence] : catalog.sequences)
+    if (sequence.owned_by == oid && sequence.owned_column == column)
+      return QuoteQualified(sequence.schema, sequence.name);
+  return std::nullopt;
+}
+
+Text CommentOn(Oid object, View catalog_name) {
+  const Catalog& catalog = *CurrentCatalogSession().catalog;
+  auto found = catalog.comments.find(object);
+  if (found == catalog.comments.end()) return std::nullopt;
+  const VirtualTable* table = FindVirtualTable("pg_catalog", catalog_name);
+  bool same = catalog_name.empty() ||
+              (table != nullptr && table->oid == CatalogOf(catalog, object));
+  return same ? Text(found->second) : std::nullopt;
+}
+Text Comment(const KernelCall& call, size_t i) {
+  return CommentOn(OidArg(call, 0, i), call.args.size() > 1 ? call.args[1]->At<View>(i) : View());
+}
+Text ColumnComment(const KernelCall& call, size_t i) {
+  const Relation* relation = RelationArg(call, i);
+  int32_t number = call.args[1]->At<int32_t>(i);
+  if (relation == nullptr || number < 1 ||
+      number > static_cast<int32_t>(relation->columns.size()))
+    return std::nullopt;
+  const std::string& text = relation->columns[static_cast<size_t>(number) - 1].comment;
+  return text.empty() ? std::nullopt : Text(text);
+}
+
+Text RuleDefinition(const KernelCall& call, size_t i) {
+  for (const auto& [oid, view] : CurrentCatalogSession().catalog->relations)
+    if (view.kind == RelationKind::kView &&
+        DerivedOid("rule", std::to_string(oid)) == OidArg(call, 0, i))
+      return "CREATE RULE \"_RETURN\" AS ON SELECT TO " + QuoteQualified(view.schema, view.name) +
+             " DO INSTEAD " + view.view_sql + ";";
+  return std::nullopt;
+}
+
 constexpr Kernel kKernels[] = {
     {1716, "pg_get_expr", true, TextOf<GetExpr>},
     {2509, "pg_get_expr", true, TextOf<GetExpr>},
@@ -228,17 +295,17 @@ constexpr Kernel kKernels[] = {
     {2730, "pg_get_triggerdef", true, AlwaysNull},
     {3415, "pg_get_statisticsobjdef", true, AlwaysNull},
     {6174, "pg_get_statisticsobjdef_columns", true, AlwaysNull},
-    {1643, "pg_get_indexdef", true, AlwaysNull},
-    {2507, "pg_get_indexdef", true, AlwaysNull},
-    {1387, "pg_get_constraintdef", true, AlwaysNull},
-    {2508, "pg_get_constraintdef", true, AlwaysNull},
-    {1573, "pg_get_ruledef", true, AlwaysNull},
-    {2504, "pg_get_ruledef", true, AlwaysNull},
-    {1665, "pg_get_serial_sequence", true, AlwaysNull},
-    {1215, "obj_description", true, AlwaysNull},
-    {1348, "obj_description", true, AlwaysNull},
-    {1216, "col_description", true, AlwaysNull},
-    {1993, "shobj_description", true, AlwaysNull},
+    {1643, "pg_get_indexdef", true, TextOf<IndexDefinition>},
+    {2507, "pg_get_indexdef", true, TextOf<IndexDefinition>},
+    {1387, "pg_get_constraintdef", true, TextOf<ConstraintDefinition>},
+    {2508, "pg_get_constraintdef", true, TextOf<ConstraintDefinition>},
+    {1573, "pg_get_ruledef", true, TextOf<RuleDefinition>},
+    {2504, "pg_get_ruledef", true, TextOf<RuleDefinition>},
+    {1665, "pg_get_serial_sequence", true, TextOf<SerialSequence>},
+    {1215, "obj_description", true, TextOf<Comment>},
+    {1348, "obj_description", true, TextOf<Comment>},
+    {1216, "col_description", true, TextOf<ColumnComment>},
+    {1993, "shobj_description", true, TextOf<Comment>},
 };
 
 }  // namespace

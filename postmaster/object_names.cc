@@ -256,9 +256,21 @@ const CatalogSession& CurrentCatalogSession() {
   return *current;
 }
 
+Catalog::IndexOfTable FindIndexByOid(const Catalog& catalog, Oid oid) {
+  for (const auto& [table_oid, table] : catalog.relations)
+    for (const Index& index : table.indexes)
+      if (index.oid == oid) return {&table, &index};
+  return {};
+}
+
 NamedObject FindClass(const Catalog& catalog, Oid oid) {
   if (const Relation* relation = catalog.FindRelation(oid))
     return {oid, relation->schema, relation->name};
+  auto sequence = catalog.sequences.find(oid);
+  if (sequence != catalog.sequences.end())
+    return {oid, sequence->second.schema, sequence->second.name};
+  if (Catalog::IndexOfTable found = FindIndexByOid(catalog, oid))
+    return {oid, found.table->schema, found.index->name};
   if (const VirtualTable* table = FindVirtualTable(oid))
     return {oid, std::string(table->schema), std::string(table->name)};
   return {};
@@ -268,8 +280,11 @@ Oid FindClassByName(const CatalogSession& session, const std::string& schema,
                     const std::string& name) {
   if (const VirtualTable* table = FindVirtualTable(schema, name)) return table->oid;
   if (!schema.empty()) {
-    const Relation* relation = session.catalog->FindRelation(schema, name);
-    return relation != nullptr ? relation->oid : kInvalidOid;
+    const Catalog& catalog = *session.catalog;
+    if (const Relation* relation = catalog.FindRelation(schema, name)) return relation->oid;
+    if (const Sequence* sequence = catalog.FindSequence(schema, name)) return sequence->oid;
+    if (Catalog::IndexOfTable found = catalog.FindIndex(schema, name)) return found.index->oid;
+    return kInvalidOid;
   }
   for (const std::string& place : session.search_path)
     if (Oid oid = FindClassByName(session, place, name)) return oid;

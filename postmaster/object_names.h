@@ -35,6 +35,7 @@ struct NamedObject {
 };
 // Whatever pg_class shows under that oid; oid 0: nothing.
 NamedObject FindClass(const Catalog& catalog, Oid oid);
+Catalog::IndexOfTable FindIndexByOid(const Catalog& catalog, Oid oid);
 // An empty schema: along the search path. kInvalidOid: none.
 Oid FindClassByName(const CatalogSession& session, const std::string& schema,
                     const std::string& name);

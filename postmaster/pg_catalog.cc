@@ -1,5 +1,6 @@
 #include "postmaster/pg_catalog.h"
 
+#include "catalog/quote.h"
 #include "catalog/system_catalog.h"
 #include "common/assert.h"
 #include "postmaster/running_query.h"
@@ -57,12 +58,33 @@ Oid DerivedOid(std::string_view kind, std::string_view key) {
   return hash | 0x80000000;  // oids that are handed out count up from 16384
 }
 
-Oid RoleOid(const Catalog&, std::string_view name) {
+std::string AclText(const Acl& acl) {
+  std::vector<std::string> items;
+  for (const AclItem& item : acl.items) {
+    std::string text = item.grantee.empty() ? "" : QuoteIdentifier(item.grantee);
+    text += '=';
+    for (char privilege : item.privileges) {
+      text += privilege;
+      if (item.grant_options.find(privilege) != item.grant_options.npos) text += '*';
+    }
+    items.push_back(text + "/" + QuoteIdentifier(item.grantor));
+  }
+  return TextArray(items);
+}
+
+CatalogValue AclValue(const Acl& acl) {
+  if (!acl.set) return std::nullopt;
+  return AclText(acl);
+}
+
+Oid RoleOid(const Catalog& catalog, std::string_view name) {
+  if (const Role* role = catalog.FindRole(name)) return role->oid;
   return name == "postgres" ? kBootstrapRoleOid : DerivedOid("role", name);
 }
 
 std::set<std::string> KnownRoles(const Catalog& catalog, const std::string& user) {
   std::set<std::string> names{"postgres", user};
+  for (const auto& [oid, role] : catalog.roles) names.insert(role.name);
   for (const auto& [oid, server] : catalog.servers) names.insert(server.owner);
   for (const auto& [oid, relation] : catalog.relations) names.insert(relation.owner);
   for (const UserMapping& mapping : catalog.user_mappings) names.insert(mapping.user);
@@ -79,18 +101,37 @@ std::string RoleName(const Catalog& catalog, const std::string& user, Oid role) 
 
 std::vector<std::string> AllSchemas(const Catalog& catalog) {
   std::vector<std::string> names{"pg_catalog", "information_schema", "public", "sluice"};
-  for (const std::string& name : catalog.schemas)
+  for (const auto& [name, schema] : catalog.schemas)
     if (name != "public") names.push_back(name);
   return names;
 }
 
-Oid SchemaOid(const Catalog&, std::string_view name) {
+Oid SchemaOid(const Catalog& catalog, std::string_view name) {
   if (name == "pg_catalog") return kPgCatalogSchemaOid;
-  if (name == "public") return kPublicSchemaOid;
+  auto found = catalog.schemas.find(std::string(name));
+  if (found != catalog.schemas.end()) return found->second.oid;
   if (name == "sluice") return kSluiceSchemaOid;
   for (SystemRows rows = SystemRowsOf("pg_namespace"); rows.Next();)
     if (rows.Raw(1) == name) return static_cast<Oid>(std::stoul(std::string(rows.Raw(0))));
-  return DerivedOid("schema", name);
+  return kInvalidOid;
+}
+
+char RelationKindLetter(const Relation& relation) {
+  if (relation.is_distributed()) return 'r';
+  switch (relation.kind) {
+    case RelationKind::kForeignTable:
+      return 'f';
+    case RelationKind::kPartitioned:
+      return 'p';
+    case RelationKind::kView:
+      return 'v';
+    default:
+      return 'r';
+  }
+}
+
+bool IsShown(const Relation& relation) {
+  return !relation.hidden;
 }
 
 Oid ForeignDataWrapperOid(std::string_view name) {
@@ -106,7 +147,7 @@ void ScanSystemCatalog(const QuerySession& session, const VirtualTable& table,
     for (size_t i = 0; i < rows.size(); i++) row.push_back(rows.Value(i));
     sink(row);
   }
-  for (auto find : {FindRelationScan, FindTypeScan, FindForeignScan, FindGlobalScan})
+  for (auto find : {FindRelationScan, FindIndexScan, FindTypeScan, FindForeignScan, FindGlobalScan})
     if (CatalogScan scan = find(table.name)) scan(session, sink);
 }
 

@@ -66,12 +66,21 @@ void ScanSystemCatalog(const QuerySession& session, const VirtualTable& table,
 // By catalog; each calls the sink for the objects made here only. In pg_catalog_*.cc.
 using CatalogScan = void (*)(const QuerySession& session, const VirtualRowSink& sink);
 CatalogScan FindRelationScan(std::string_view table);
+CatalogScan FindIndexScan(std::string_view table);
 CatalogScan FindTypeScan(std::string_view table);
 CatalogScan FindForeignScan(std::string_view table);
 CatalogScan FindGlobalScan(std::string_view table);
 
 // How a relation is shown.
 char RelationKindLetter(const Relation& relation);
+bool IsShown(const Relation& relation);  // not the leaves of tables that Sluice made
+CatalogValue AclValue(const Acl& acl);   // {postgres=arwdDxt/postgres}; NULL: the default
+CatalogRow MakeClassRow(Oid oid, const std::string& name, Oid schema, Oid owner, char kind);
+CatalogRow MakeAttributeRow(Oid relation, size_t number, std::string_view name, Oid type,
+                            int32_t typmod, Oid collation);
+Oid CollationOf(Oid type, Oid collation);  // the type's where there is none
+// The catalog that holds an object, as an oid of pg_class; kInvalidOid: unknown here.
+Oid CatalogOf(const Catalog& catalog, Oid object);
 std::string PartitionBoundText(const Catalog& catalog, const Relation& relation);
 std::string PartitionKeyText(const Relation& relation);
 

@@ -29,7 +29,7 @@ void ScanServers(const QuerySession& session, const VirtualRowSink& sink) {
 
 void ScanForeignTables(const QuerySession& session, const VirtualRowSink& sink) {
   for (const auto& [oid, relation] : session.catalog->relations) {
-    if (relation.kind != RelationKind::kForeignTable) continue;
+    if (relation.kind != RelationKind::kForeignTable || !IsShown(relation)) continue;
     CatalogRow row("pg_foreign_table");
     row.Set("ftrelid", oid).Set("ftserver", relation.server);
     row.Set("ftoptions", OptionsArray(relation.options));

@@ -32,7 +32,12 @@ void ScanNamespace(const QuerySession& session, const VirtualRowSink& sink) {
   auto put = [&](const std::string& name) {
     CatalogRow row("pg_namespace");
     row.Set("oid", SchemaOid(*session.catalog, name)).Set("nspname", CatalogValue(name));
+    auto schema = session.catalog->schemas.find(name);
     row.Set("nspowner", kBootstrapRoleOid);
+    if (schema != session.catalog->schemas.end()) {
+      row.Set("nspowner", RoleOid(*session.catalog, schema->second.owner));
+      row.Set("nspacl", AclValue(schema->second.acl));
+    }
     sink(row.values());
   };
   for (const std::string& name : AllSchemas(*session.catalog)) {
@@ -45,10 +50,57 @@ void ScanRoles(const QuerySession& session, const VirtualRowSink& sink) {
   for (const std::string& name : KnownRoles(*session.catalog, session.user)) {
     CatalogRow row("pg_authid");
     row.Set("oid", RoleOid(*session.catalog, name)).Set("rolname", CatalogValue(name));
+    if (const Role* role = session.catalog->FindRole(name)) {
+      row.Set("rolsuper", role->superuser).Set("rolinherit", role->inherit);
+      row.Set("rolcreaterole", role->create_role).Set("rolcreatedb", role->create_database);
+      row.Set("rolcanlogin", role->login).Set("rolconnlimit", role->connection_limit);
+      row.Set({"rolreplication", "rolbypassrls"}, "f");
+      if (!role->valid_until.empty()) row.Set("rolvaliduntil", CatalogValue(role->valid_until));
+      sink(row.values());
+      continue;
+    }
     row.Set({"rolsuper", "rolinherit", "rolcreaterole", "rolcreatedb", "rolcanlogin"}, "t");
     row.Set({"rolreplication", "rolbypassrls"}, "f").Set("rolconnlimit", -1);
     sink(row.values());
   }
+}
+
+void ScanMembers(const QuerySession& session, const VirtualRowSink& sink) {
+  for (const auto& [oid, role] : session.catalog->roles) {
+    for (const Role::Membership& membership : role.member_of) {
+      CatalogRow row("pg_auth_members");
+      row.Set("roleid", membership.role).Set("member", oid);
+      row.Set("grantor", RoleOid(*session.catalog, membership.grantor));
+      row.Set("admin_option", membership.admin_option);
+      sink(row.values());
+    }
+  }
+}
+
+void ScanExtensions(const QuerySession& session, const VirtualRowSink& sink) {
+  for (const auto& [name, oid] : session.catalog->extensions) {
+    CatalogRow row("pg_extension");
+    row.Set("oid", oid).Set("extname", CatalogValue(name)).Set("extowner", kBootstrapRoleOid);
+    row.Set("extnamespace", SchemaOid(*session.catalog, "public")).Set("extrelocatable", false);
+    row.Set("extversion", "");  // each server has its own
+    sink(row.values());
+  }
+}
+
+void ScanDescriptions(const QuerySession& session, const VirtualRowSink& sink) {
+  constexpr Oid kPgClass = 1259;
+  auto put = [&](Oid object, Oid catalog, size_t part, const std::string& text) {
+    CatalogRow row("pg_description");
+    row.Set("objoid", object).Set("classoid", catalog).Set("objsubid", part);
+    row.Set("description", CatalogValue(text));
+    sink(row.values());
+  };
+  for (const auto& [object, text] : session.catalog->comments)
+    put(object, CatalogOf(*session.catalog, object), 0, text);
+  for (const auto& [oid, relation] : session.catalog->relations)
+    for (size_t i = 0; i < relation.columns.size(); i++)
+      if (!relation.columns[i].comment.empty() && IsShown(relation))
+        put(oid, kPgClass, i + 1, relation.columns[i].comment);
 }
 
 void ScanDatabaseSettings(const QuerySession& session, const VirtualRowSink& sink) {
@@ -68,6 +120,9 @@ CatalogScan FindGlobalScan(std::string_view table) {
   if (table == "pg_database") return ScanDatabase;
   if (table == "pg_namespace") return ScanNamespace;
   if (table == "pg_authid") return ScanRoles;
+  if (table == "pg_auth_members") return ScanMembers;
+  if (table == "pg_extension") return ScanExtensions;
+  if (table == "pg_description") return ScanDescriptions;
   if (table == "pg_db_role_setting") return ScanDatabaseSettings;
   return nullptr;
 }

@@ -8,20 +8,6 @@
 
 namespace sluice {
 
-char RelationKindLetter(const Relation& relation) {
-  switch (relation.kind) {
-    case RelationKind::kForeignTable:
-      return 'f';
-    case RelationKind::kPartitioned:
-      return 'p';
-    case RelationKind::kInheritsParent:
-      return 'r';
-    case RelationKind::kView:
-      return 'v';
-  }
-  return 'r';
-}
-
 std::string PartitionKeyText(const Relation& relation) {
   static constexpr const char* kStrategies[] = {"", "HASH", "LIST", "RANGE"};
   std::string text = std::string(kStrategies[static_cast<int>(relation.key.strategy)]) + " (";
@@ -83,8 +69,10 @@ bool IsPartition(const Catalog& catalog, const Relation& relation) {
   return parent != nullptr && parent->kind == RelationKind::kPartitioned;
 }
 
+}  // namespace
+
 // What pg_class has the same for everything.
-CatalogRow ClassRow(Oid oid, const std::string& name, Oid schema, Oid owner, char kind) {
+CatalogRow MakeClassRow(Oid oid, const std::string& name, Oid schema, Oid owner, char kind) {
   constexpr Oid kHeap = 2, kBtree = 403;
   CatalogRow row("pg_class");
   row.Set("oid", oid).Set("relname", CatalogValue(name)).Set("relnamespace", schema);
@@ -101,21 +89,27 @@ CatalogRow ClassRow(Oid oid, const std::string& name, Oid schema, Oid owner, cha
   return row;
 }
 
+namespace {
+
 void ScanClass(const QuerySession& session, const VirtualRowSink& sink) {
   const Catalog& catalog = *session.catalog;
   for (const VirtualTable& table : AllVirtualTables()) {
     if (table.schema != "sluice") continue;
-    CatalogRow row = ClassRow(table.oid, std::string(table.name), kSluiceSchemaOid,
+    CatalogRow row = MakeClassRow(table.oid, std::string(table.name), kSluiceSchemaOid,
                               kBootstrapRoleOid, table.kind);
     row.Set("relnatts", table.columns.size()).Set("relhasrules", true);
     sink(row.values());
   }
   for (const auto& [oid, relation] : catalog.relations) {
-    CatalogRow row = ClassRow(oid, relation.name, SchemaOid(catalog, relation.schema),
+    if (!IsShown(relation)) continue;
+    CatalogRow row = MakeClassRow(oid, relation.name, SchemaOid(catalog, relation.schema),
                               RoleOid(catalog, relation.owner), RelationKindLetter(relation));
     row.Set("relnatts", relation.columns.size());
     row.Set("reltuples", CatalogValue(fmt::format("{}", relation.row_estimate)));
-    row.Set("relhassubclass", !relation.children.empty());
+    row.Set("relhassubclass", !relation.children.empty() && !relation.is_distributed());
+    row.Set("relhasindex", !relation.indexes.empty()).Set("relacl", AclValue(relation.acl));
+    row.Set("relchecks", std::ranges::count(relation.constraints, ConstraintKind::kCheck,
+                                            &Constraint::kind));
     row.Set("relhasrules", relation.kind == RelationKind::kView);
     if (IsPartition(catalog, relation)) {
       row.Set("relispartition", true);
@@ -147,7 +141,9 @@ const Layout& LayoutOf(Oid type) {
   return info != nullptr && info->kind == 'e' ? kEnum : kVarying;
 }
 
-CatalogRow AttributeRow(Oid relation, size_t number, std::string_view name, Oid type,
+}  // namespace
+
+CatalogRow MakeAttributeRow(Oid relation, size_t number, std::string_view name, Oid type,
                         int32_t typmod, Oid collation) {
   CatalogRow row("pg_attribute");
   const Layout& layout = LayoutOf(type);
@@ -170,21 +166,26 @@ Oid CollationOf(Oid type, Oid collation) {
   return collation != kInvalidOid || info == nullptr ? collation : info->collation;
 }
 
+namespace {
+
 void ScanAttribute(const QuerySession& session, const VirtualRowSink& sink) {
   for (const VirtualTable& table : AllVirtualTables()) {
     if (table.schema != "sluice") continue;
     for (size_t i = 0; i < table.columns.size(); i++) {
       const VirtualColumn& c = table.columns[i];
-      sink(AttributeRow(table.oid, i + 1, c.name, c.type, -1, CollationOf(c.type, 0)).values());
+      sink(MakeAttributeRow(table.oid, i + 1, c.name, c.type, -1, CollationOf(c.type, 0)).values());
     }
   }
   for (const auto& [oid, relation] : session.catalog->relations) {
+    if (!IsShown(relation)) continue;
     for (size_t i = 0; i < relation.columns.size(); i++) {
       const ColumnInfo& c = relation.columns[i];
       CatalogRow row =
-          AttributeRow(oid, i + 1, c.name, c.type, c.typmod, CollationOf(c.type, c.collation));
+          MakeAttributeRow(oid, i + 1, c.name, c.type, c.typmod, CollationOf(c.type, c.collation));
       row.Set("attnotnull", c.not_null).Set("atthasdef", !c.default_sql.empty());
       row.Set("attfdwoptions", OptionsArray(c.options));
+      if (c.identity != '\0') row.Set("attidentity", CatalogValue(std::string(1, c.identity)));
+      if (c.generated) row.Set("attgenerated", "s");
       sink(row.values());
     }
   }
@@ -192,6 +193,7 @@ void ScanAttribute(const QuerySession& session, const VirtualRowSink& sink) {
 
 void ScanAttrdef(const QuerySession& session, const VirtualRowSink& sink) {
   for (const auto& [oid, relation] : session.catalog->relations) {
+    if (!IsShown(relation)) continue;
     for (size_t i = 0; i < relation.columns.size(); i++) {
       const std::string& sql = relation.columns[i].default_sql;
       if (sql.empty()) continue;
@@ -205,7 +207,7 @@ void ScanAttrdef(const QuerySession& session, const VirtualRowSink& sink) {
 
 void ScanInherits(const QuerySession& session, const VirtualRowSink& sink) {
   for (const auto& [oid, relation] : session.catalog->relations) {
-    if (relation.parent == kInvalidOid) continue;
+    if (relation.parent == kInvalidOid || !IsShown(relation)) continue;
     CatalogRow row("pg_inherits");
     row.Set("inhrelid", oid).Set("inhparent", relation.parent).Set("inhseqno", 1);
     row.Set("inhdetachpending", false);
@@ -216,7 +218,7 @@ void ScanInherits(const QuerySession& session, const VirtualRowSink& sink) {
 void ScanPartitioned(const QuerySession& session, const VirtualRowSink& sink) {
   for (const auto& [oid, relation] : session.catalog->relations) {
     const PartitionKey& key = relation.key;
-    if (relation.kind != RelationKind::kPartitioned) continue;
+    if (relation.kind != RelationKind::kPartitioned || relation.is_distributed()) continue;
     std::string columns, collations, zeros, expressions;
     for (size_t i = 0; i < key.expressions.size(); i++) {
       int column = -1;

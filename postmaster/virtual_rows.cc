@@ -184,7 +184,8 @@ void ScanServers(const Catalog& catalog, const VirtualRowSink& sink) {
 
 void ScanTables(const Catalog& catalog, const VirtualRowSink& sink) {
   static constexpr const char* kKinds[] = {"foreign table", "partitioned table",
-                                           "inheritance parent", "view"};
+                                           "inheritance parent", "view",
+                                           "replicated table"};
   static constexpr const char* kStrategies[] = {"", "HASH", "LIST", "RANGE"};
   for (const auto& [oid, relation] : catalog.relations) {
     Value parent, key, server, remote;
