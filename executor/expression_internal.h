@@ -50,7 +50,6 @@ StepPtr CompileLogicStep(const Expr& expr,
                          ExecutionState& state);  // AND, OR, CASE, IS …, COALESCE, …
 StepPtr CompileArrayStep(const Expr& expr,
                          ExecutionState& state);  // ANY, ALL, ARRAY[…], array casts
-StepPtr CompileSubscriptStep(const Expr& expr, ExecutionState& state);
 
 // Calls `kernel` as SQL does: strict functions are NULL at rows with a NULL argument and are not
 // called there; with constant arguments only it is called once. `out` is cleared first.

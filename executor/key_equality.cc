@@ -28,7 +28,7 @@ bool EqualMeansSameBytes(Oid type) {
     case kByteaOid:
       return true;
     default:
-      return IsObjectName(type);
+      return false;
   }
 }
 

@@ -121,11 +121,6 @@ std::string Deparser::Expression(const Expr& expr) {
       return quantified("ANY");
     case ExprKind::kAllOf:
       return quantified("ALL");
-    case ExprKind::kSubscript: {
-      std::string text = "(" + arg(0) + ")";
-      for (size_t i = 1; i < expr.args.size(); i++) text += "[" + arg(i) + "]";
-      return text;
-    }
     case ExprKind::kArray:
       return "ARRAY[" + Arguments(expr.args) + "]::" + TypeName(expr.type, -1);
     case ExprKind::kSubquery:
@@ -200,6 +195,12 @@ std::string Deparser::Function(Oid function, const Expr& expr) {
 }
 
 std::string Deparser::Call(const Expr& expr) {
+  constexpr Oid kArraySubscript = 6179;  // array_subscript_handler: stands for a[i][j]
+  if (expr.function == kArraySubscript) {
+    std::string text = "(" + Expression(*expr.args[0]) + ")";
+    for (const Expr* arg : expr.args.subspan(1)) text += "[" + Expression(*arg) + "]";
+    return text;
+  }
   if (expr.oper != kInvalidOid) {
     const OperatorInfo* oper = FindOperator(expr.oper);
     if (oper == nullptr) Refuse("operator {} cannot be sent to a shard", expr.oper);

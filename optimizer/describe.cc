@@ -146,8 +146,6 @@ std::string DescribeExpr(const Expr& expr, const DescribeColumn& column) {
       return quantified("ANY");
     case ExprKind::kAllOf:
       return quantified("ALL");
-    case ExprKind::kSubscript:
-      return "(" + arg(0) + ")[" + List(expr.args.subspan(1), column) + "]";
     case ExprKind::kArray:
       return "ARRAY[" + List(expr.args, column) + "]";
     case ExprKind::kRow:

@@ -77,10 +77,6 @@ std::string Obstacle(const Expr& expr) {
     case ExprKind::kArrayCoerce:
       if (expr.function != kInvalidOid) return function(expr.function);
       return no_codec(expr.type);
-    case ExprKind::kSubscript: {
-      std::string why = no_codec(expr.type);
-      return why.empty() ? no_codec(expr.args[0]->type) : why;
-    }
     case ExprKind::kArray:
       return no_codec(expr.type);
     case ExprKind::kAggregate:

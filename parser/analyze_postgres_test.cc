@@ -10,6 +10,7 @@
 #include "parser/postgres_for_test.h"
 #include "types/codec.h"
 #include "types/kernel.h"
+#include "types/object_name.h"
 
 namespace sluice {
 namespace {

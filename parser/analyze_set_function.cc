@@ -11,7 +11,8 @@ namespace {
 
 constexpr Oid kSeriesInt4 = 1067, kArrayLower = 2091, kArrayUpper = 2092, kArrayLength = 2176,
               kInt4Plus = 177, kInt4Minus = 181, kInt4LessEqual = 149, kInt8ToInt4 = 480,
-              kSubscripts = 1192, kUnnest = 2331;
+              kSubscripts = 1192, kUnnest = 2331,
+              kArraySubscript = 6179;  // array_subscript_handler: stands for a[i][j]
 
 Expr* Call(ParseState& p, Oid function, std::initializer_list<const Expr*> args) {
   Expr* call = p.New(ExprKind::kCall, FindProc(function)->result, -1);
@@ -29,8 +30,7 @@ Expr* Int4(ParseState& p, int32_t value) {
 }
 
 Expr* RelColumn(ParseState& p, int rel, int column, int location) {
-  const QueryColumn& c =
-      p.rels[static_cast<size_t>(rel)].columns[static_cast<size_t>(column)];
+  const QueryColumn& c = p.rels[static_cast<size_t>(rel)].columns[static_cast<size_t>(column)];
   Expr* expr = p.New(ExprKind::kColumn, c.type, location);
   expr->typmod = c.typmod;
   expr->collation = c.collation;
@@ -51,9 +51,9 @@ Expr* SubscriptBeside(ParseState& p, int rel, const Expr* array, int location) {
   }
   Expr* number = Call(p, kInt8ToInt4, {RelColumn(p, rel, 1, location)});
   Expr* there = Call(p, kInt4LessEqual, {number, Call(p, kArrayLength, {array, Int4(p, 1)})});
-  Expr* subscript = Call(
-      p, kInt4Plus,
-      {number, Call(p, kInt4Minus, {Call(p, kArrayLower, {array, Int4(p, 1)}), Int4(p, 1)})});
+  Expr* subscript =
+      Call(p, kInt4Plus,
+           {number, Call(p, kInt4Minus, {Call(p, kArrayLower, {array, Int4(p, 1)}), Int4(p, 1)})});
   Expr* none = Int4(p, 0);
   none->is_null = true;
   Expr* result = p.New(ExprKind::kCase, kInt4Oid, location);
@@ -70,8 +70,9 @@ bool IsOne(const Expr& expr) {
 
 Expr* NormalizeSetFunction(ParseState& p, Expr* call) {
   if (call->function != kSubscripts) return call;
-  Expr* series = Call(p, kSeriesInt4, {Call(p, kArrayLower, {call->args[0], call->args[1]}),
-                                       Call(p, kArrayUpper, {call->args[0], call->args[1]})});
+  Expr* series = Call(p, kSeriesInt4,
+                      {Call(p, kArrayLower, {call->args[0], call->args[1]}),
+                       Call(p, kArrayUpper, {call->args[0], call->args[1]})});
   series->location = call->location;
   return series;
 }
@@ -93,8 +94,8 @@ Expr* AddSelectFunction(ParseState& p, Expr* call, std::string_view name, int lo
   rel.function = call;
   rel.lateral = ContainsColumn(*call);
   rel.alias = p.a.arena->CopyString(name);
-  rel.columns = p.a.arena->CopyArray(std::vector<QueryColumn>{
-      {rel.alias, call->type, call->typmod, TypeCollation(call->type)}});
+  rel.columns = p.a.arena->CopyArray(
+      std::vector<QueryColumn>{{rel.alias, call->type, call->typmod, TypeCollation(call->type)}});
   int index = AddRel(p, rel);
   p.select_functions.push_back(index);
   return RelColumn(p, index, 0, location);
@@ -184,10 +185,12 @@ Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw) {
   std::vector<const Expr*> args{array};
   for (size_t i = 0; i < raw.n_indirection; i++) {
     const PgQuery__Node* part = raw.indirection[i];
-    bool single = part->node_case == PG_QUERY__NODE__NODE_A_INDICES && part->a_indices->is_slice == 0;
+    bool single =
+        part->node_case == PG_QUERY__NODE__NODE_A_INDICES && part->a_indices->is_slice == 0;
     if (!single) RefuseAt(p, location, "slices of arrays and fields of values");
     Expr* subscript = TransformExpr(p, part->a_indices->uidx);
-    Expr* number = CoerceToTarget(p, subscript, kInt4Oid, -1, CoercionContext::kAssignment, false, -1);
+    Expr* number =
+        CoerceToTarget(p, subscript, kInt4Oid, -1, CoercionContext::kAssignment, false, -1);
     if (number == nullptr)
       ThrowAt(p, ExprLocation(*subscript), sqlstate::kDatatypeMismatch,
               "array subscript must have type integer");
@@ -200,8 +203,10 @@ Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw) {
             "cannot subscript type {} because it does not support subscripting",
             TypeText(array->type));
   }
-  Expr* result = p.New(ExprKind::kSubscript, info->element, location);
+  Expr* result = p.New(ExprKind::kCall, info->element, location);
+  result->function = kArraySubscript;
   result->typmod = array->typmod;
+  result->collation = TypeCollation(info->element);
   result->args = p.a.arena->CopyArray(args);
   return result;
 }

@@ -118,8 +118,8 @@ struct ParseState {
   std::vector<const PgQuery__WindowDef*> window_defs;  // WINDOW's, then those of OVER (…)
   std::vector<Expr*> window_calls;
   const void* set_function = nullptr;  // the one raw call that may return a set: FROM's
-  std::vector<int> select_functions;   // rels that set-returning functions of the select list became
-  bool resolve_unknowns = true;        // unknown literals in the select list become text
+  std::vector<int> select_functions;  // rels that set-returning functions of the select list became
+  bool resolve_unknowns = true;       // unknown literals in the select list become text
 
   ParseState(Analysis& analysis, ParseState* parent_state) : a(analysis), parent(parent_state) {}
   ParseState(const ParseState&) = delete;
@@ -205,8 +205,8 @@ int AddRel(ParseState& p, QueryRel rel);
 // --- set-returning functions, subscripts (analyze_set_function.cc)
 // generate_subscripts as the generate_series that it is.
 Expr* NormalizeSetFunction(ParseState& p, Expr* call);
-// The call of the select list that becomes a FROM item: the column that stands for it; and FROM with
-// these items.
+// The call of the select list that becomes a FROM item: the column that stands for it; and FROM
+// with these items.
 Expr* AddSelectFunction(ParseState& p, Expr* call, std::string_view name, int location);
 const JoinTree* JoinSelectFunctions(ParseState& p, const JoinTree* from);
 // The raw call that may return a set in this place of the select list: only casts around it.

@@ -3,6 +3,7 @@
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 #include "types/codec.h"
+#include "types/object_name.h"
 
 namespace sluice {
 namespace {

@@ -266,8 +266,6 @@ class Printer {
         return function() + "any";
       case ExprKind::kAllOf:
         return function() + "all";
-      case ExprKind::kSubscript:
-        return "subscript";
       case ExprKind::kArray:
         return "array:" + FormatType(expr.type);
       case ExprKind::kRow:

@@ -51,8 +51,7 @@ enum class ExprKind : uint8_t {
   kRow,       // only recognised
   kSubquery,  // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
   kSqlValue,  // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
-  kSubscript,  // args[0][args[1]][args[2]]…
-  kCollate,    // args[0] COLLATE `collation`: the same value
+  kCollate,   // args[0] COLLATE `collation`: the same value
 };
 
 inline constexpr int kInput = -1, kOuter = -1, kInner = -2;

@@ -140,7 +140,6 @@ int ExprLocation(const Expr& expr) {
     case ExprKind::kRelabel:
     case ExprKind::kCoerceViaIo:
     case ExprKind::kArrayCoerce:
-    case ExprKind::kSubscript:
     case ExprKind::kCollate:
     case ExprKind::kIsNull:
     case ExprKind::kIsNotNull:

@@ -176,12 +176,22 @@ void Always(const KernelCall& call) {
 
 // --- names to oids: NULL where there is none
 
+void StoreObject(const KernelCall& call, size_t row, Oid object) {
+  if (call.out->physical == Physical::kUint4) {
+    call.out->Data<uint32_t>()[row] = object;
+    return;
+  }
+  char bytes[4];
+  StoreBig(bytes, object);
+  call.out->Data<View>()[row] = CopyResult(call, {bytes, sizeof bytes});
+}
+
 template <Oid kType>
 void ToObject(const KernelCall& call) {
   ForEachRow(call, [&](size_t i) {
     std::optional<Oid> oid = TryFindObject(kType, call.args[0]->At<View>(i));
     if (!oid) return SetNull(call, i);
-    call.out->Data<uint32_t>()[i] = *oid;
+    StoreObject(call, i, *oid);
   });
 }
 void TextToRegclass(const KernelCall& call) {

@@ -49,7 +49,7 @@ Text ViewDefinition(Oid oid) {
     return text.substr(text.find_first_not_of('\n')) + ";";
   }
   const Relation* view = CurrentCatalogSession().catalog->FindRelation(oid);
-  if (view == nullptr || view->kind != RelationKind::kView) return std::nullopt;
+  if (view == nullptr || view->view_sql.empty()) return std::nullopt;
   return " " + view->view_sql + ";";
 }
 Text ViewByOid(const KernelCall& call, size_t i) {
@@ -220,7 +220,8 @@ Text IndexDefinition(const KernelCall& call, size_t i) {
   if (column == 0) return found.index->definition;
   if (column < 1 || column > static_cast<int32_t>(found.index->columns.size())) return "";
   int number = found.index->columns[static_cast<size_t>(column) - 1];
-  if (number < 0) Refuse("the expression of index \"{}\" alone is not supported", found.index->name);
+  if (number < 0)
+    Refuse("the expression of index \"{}\" alone is not supported", found.index->name);
   return QuoteIdentifier(found.table->columns[static_cast<size_t>(number)].name);
 }
 
@@ -251,8 +252,8 @@ Text CommentOn(Oid object, View catalog_name) {
   auto found = catalog.comments.find(object);
   if (found == catalog.comments.end()) return std::nullopt;
   const VirtualTable* table = FindVirtualTable("pg_catalog", catalog_name);
-  bool same = catalog_name.empty() ||
-              (table != nullptr && table->oid == CatalogOf(catalog, object));
+  bool same =
+      catalog_name.empty() || (table != nullptr && table->oid == CatalogOf(catalog, object));
   return same ? Text(found->second) : std::nullopt;
 }
 Text Comment(const KernelCall& call, size_t i) {
@@ -261,8 +262,7 @@ Text Comment(const KernelCall& call, size_t i) {
 Text ColumnComment(const KernelCall& call, size_t i) {
   const Relation* relation = RelationArg(call, i);
   int32_t number = call.args[1]->At<int32_t>(i);
-  if (relation == nullptr || number < 1 ||
-      number > static_cast<int32_t>(relation->columns.size()))
+  if (relation == nullptr || number < 1 || number > static_cast<int32_t>(relation->columns.size()))
     return std::nullopt;
   const std::string& text = relation->columns[static_cast<size_t>(number) - 1].comment;
   return text.empty() ? std::nullopt : Text(text);

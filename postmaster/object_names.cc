@@ -250,6 +250,11 @@ void SetCatalogSession(CatalogSession session) {
   object_names = &names;
 }
 
+bool SeesCatalog(const std::shared_ptr<const Catalog>& catalog, uint64_t settings_version) {
+  return current != nullptr && current->catalog == catalog &&
+         current->settings_version == settings_version;
+}
+
 const CatalogSession& CurrentCatalogSession() {
   if (current == nullptr)
     Refuse("a function of the system catalog in a parallel worker is not supported");

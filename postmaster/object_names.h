@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "types/codec.h"
+#include "types/kernel.h"
+#include "types/object_name.h"
 
 namespace sluice {
 
@@ -18,6 +19,7 @@ class Settings;
 struct CatalogSession {
   std::shared_ptr<const Catalog> catalog;
   const Settings* settings = nullptr;
+  uint64_t settings_version = 0;
   const SessionSettings* session_settings = nullptr;
   std::vector<std::string> search_path;
   std::string user, database;
@@ -25,6 +27,8 @@ struct CatalogSession {
 
 // Makes the session what this process's functions see, and its catalog what object_names knows.
 void SetCatalogSession(CatalogSession session);
+// Whether that is what it was set to last.
+bool SeesCatalog(const std::shared_ptr<const Catalog>& catalog, uint64_t settings_version);
 // Throws 0A000 in a process without a session (a parallel worker).
 const CatalogSession& CurrentCatalogSession();
 

@@ -125,6 +125,8 @@ char RelationKindLetter(const Relation& relation) {
       return 'p';
     case RelationKind::kView:
       return 'v';
+    case RelationKind::kMaterializedView:
+      return 'm';
     default:
       return 'r';
   }

@@ -77,7 +77,7 @@ CatalogRow MakeClassRow(Oid oid, const std::string& name, Oid schema, Oid owner,
   CatalogRow row("pg_class");
   row.Set("oid", oid).Set("relname", CatalogValue(name)).Set("relnamespace", schema);
   row.Set("relowner", owner).Set("relkind", CatalogValue(std::string(1, kind)));
-  row.Set("relam", kind == 'r' ? kHeap : kind == 'i' ? kBtree : kInvalidOid);
+  row.Set("relam", kind == 'r' || kind == 'm' ? kHeap : kind == 'i' ? kBtree : kInvalidOid);
   row.Set({"reltype", "reloftype", "relfilenode", "reltablespace", "relpages", "relallvisible",
            "reltoastrelid", "relchecks", "relrewrite", "relfrozenxid", "relminmxid", "reltuples"},
           "0");
@@ -96,21 +96,21 @@ void ScanClass(const QuerySession& session, const VirtualRowSink& sink) {
   for (const VirtualTable& table : AllVirtualTables()) {
     if (table.schema != "sluice") continue;
     CatalogRow row = MakeClassRow(table.oid, std::string(table.name), kSluiceSchemaOid,
-                              kBootstrapRoleOid, table.kind);
+                                  kBootstrapRoleOid, table.kind);
     row.Set("relnatts", table.columns.size()).Set("relhasrules", true);
     sink(row.values());
   }
   for (const auto& [oid, relation] : catalog.relations) {
     if (!IsShown(relation)) continue;
     CatalogRow row = MakeClassRow(oid, relation.name, SchemaOid(catalog, relation.schema),
-                              RoleOid(catalog, relation.owner), RelationKindLetter(relation));
+                                  RoleOid(catalog, relation.owner), RelationKindLetter(relation));
     row.Set("relnatts", relation.columns.size());
     row.Set("reltuples", CatalogValue(fmt::format("{}", relation.row_estimate)));
     row.Set("relhassubclass", !relation.children.empty() && !relation.is_distributed());
     row.Set("relhasindex", !relation.indexes.empty()).Set("relacl", AclValue(relation.acl));
-    row.Set("relchecks", std::ranges::count(relation.constraints, ConstraintKind::kCheck,
-                                            &Constraint::kind));
-    row.Set("relhasrules", relation.kind == RelationKind::kView);
+    row.Set("relchecks",
+            std::ranges::count(relation.constraints, ConstraintKind::kCheck, &Constraint::kind));
+    row.Set("relhasrules", !relation.view_sql.empty());
     if (IsPartition(catalog, relation)) {
       row.Set("relispartition", true);
       row.Set("relpartbound", CatalogValue(PartitionBoundText(catalog, relation)));
@@ -144,7 +144,7 @@ const Layout& LayoutOf(Oid type) {
 }  // namespace
 
 CatalogRow MakeAttributeRow(Oid relation, size_t number, std::string_view name, Oid type,
-                        int32_t typmod, Oid collation) {
+                            int32_t typmod, Oid collation) {
   CatalogRow row("pg_attribute");
   const Layout& layout = LayoutOf(type);
   const TypeInfo* info = FindType(type);
@@ -250,7 +250,7 @@ void ScanPartitioned(const QuerySession& session, const VirtualRowSink& sink) {
 
 void ScanRewrite(const QuerySession& session, const VirtualRowSink& sink) {
   for (const auto& [oid, relation] : session.catalog->relations) {
-    if (relation.kind != RelationKind::kView) continue;
+    if (relation.view_sql.empty()) continue;
     CatalogRow row("pg_rewrite");
     row.Set("oid", DerivedOid("rule", std::to_string(oid))).Set("rulename", "_RETURN");
     row.Set("ev_class", oid).Set("ev_type", "1").Set("ev_enabled", "O").Set("is_instead", true);

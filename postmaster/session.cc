@@ -255,8 +255,9 @@ void Session::BeginStatement(std::string_view text) {
   statement_deadline_us = timeout_ms == 0 ? 0 : statement_start_us_ + timeout_ms * 1000;
   client_socket = settings_.Integer("client_connection_check_interval") == 0 ? -1 : client_.fd();
   RefreshCatalog();
-  SetCatalogSession(
-      {catalog_, &settings_, &session_settings_, SearchPath(settings_, user_), user_, database_});
+  if (!SeesCatalog(catalog_, settings_.version()))
+    SetCatalogSession({catalog_, &settings_, settings_.version(), &session_settings_,
+                       SearchPath(settings_, user_), user_, database_});
 }
 
 void Session::EndStatement(std::string_view what) {

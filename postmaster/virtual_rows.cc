@@ -183,9 +183,9 @@ void ScanServers(const Catalog& catalog, const VirtualRowSink& sink) {
 }
 
 void ScanTables(const Catalog& catalog, const VirtualRowSink& sink) {
-  static constexpr const char* kKinds[] = {"foreign table", "partitioned table",
+  static constexpr const char* kKinds[] = {"foreign table",      "partitioned table",
                                            "inheritance parent", "view",
-                                           "replicated table"};
+                                           "replicated table",   "materialized view"};
   static constexpr const char* kStrategies[] = {"", "HASH", "LIST", "RANGE"};
   for (const auto& [oid, relation] : catalog.relations) {
     Value parent, key, server, remote;

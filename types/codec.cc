@@ -6,6 +6,7 @@
 #include "types/array.h"
 #include "types/datetime.h"
 #include "types/numeric.h"
+#include "types/object_name.h"
 #include "types/utf8.h"
 #include "types/value_checks.h"
 
@@ -220,6 +221,7 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
     if (bytes.size() != WidthOf(physical)) BadWire();
     return CheckRange(type, bytes.data());
   }
+  if (IsWireObjectName(type) && bytes.size() != sizeof(Oid)) BadWire();
   switch (type) {
     case kNumericOid:
       return CheckNumericWire(bytes);

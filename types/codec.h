@@ -38,16 +38,6 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
 std::string_view ParseText(Oid type, int32_t typmod, std::string_view text,
                            const SessionSettings& settings, Arena* arena);
 
-// How the values of regclass, regtype and their kin are written: a process that has a catalog sets
-// `object_names`; without, their text is refused.
-class ObjectNames {
- public:
-  virtual ~ObjectNames() = default;
-  virtual std::string NameOf(Oid type, Oid object) const = 0;
-  virtual Oid Find(Oid type, std::string_view name) const = 0;  // throws where there is none
-};
-extern const ObjectNames* object_names;
-
 // A one-row constant column (mask 0) over a wire value; `is_null` ignores `binary`.
 Column MakeConstantColumn(Oid type, std::string_view binary, bool is_null, Arena* arena);
 

@@ -7,6 +7,7 @@
 #include "types/json.h"
 #include "types/number_text.h"
 #include "types/numeric.h"
+#include "types/object_name.h"
 #include "types/typmod.h"
 #include "types/utf8.h"
 
@@ -125,7 +126,10 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
   }
   if (IsObjectName(from.type)) {
     if (object_names == nullptr) Refuse("text of object names (regclass, …) is not supported here");
-    *out += object_names->NameOf(from.type, from.At<uint32_t>(row));
+    Oid object = from.physical == Physical::kUint4
+                     ? from.At<uint32_t>(row)
+                     : LoadBig<uint32_t>(from.At<std::string_view>(row).data());
+    *out += object_names->NameOf(from.type, object);
     return;
   }
   if (from.type == kInt2vectorOid || from.type == kOidvectorOid)

@@ -59,14 +59,6 @@ constexpr Physical PhysicalOf(Oid type) {
     case kRegclassOid:
     case kRegtypeOid:
     case kRegprocOid:
-    case kRegprocedureOid:
-    case kRegoperOid:
-    case kRegoperatorOid:
-    case kRegconfigOid:
-    case kRegdictionaryOid:
-    case kRegnamespaceOid:
-    case kRegroleOid:
-    case kRegcollationOid:
     case kXidOid:
     case kCidOid:
       return Physical::kUint4;

@@ -216,7 +216,35 @@ void StringToArray(const KernelCall& call) {
   });
 }
 
+// array[i][j]: the element, or NULL where there is none. The call's type is the element's.
+bool FindElement(const KernelCall& call, size_t row, View* element) {
+  ArrayReader reader(call.args[0]->At<View>(row));
+  const ArrayHeader& header = reader.header();
+  if (static_cast<size_t>(header.dimensions) != call.args.size() - 1) return false;
+  int64_t index = 0;
+  for (int d = 0; d < header.dimensions; d++) {
+    int64_t offset =
+        int64_t{call.args[static_cast<size_t>(d) + 1]->At<int32_t>(row)} - header.lower_bounds[d];
+    if (offset < 0 || offset >= header.lengths[d]) return false;
+    index = index * header.lengths[d] + offset;
+  }
+  bool is_null = true;
+  for (; index >= 0; index--)
+    if (!reader.Next(element, &is_null)) return false;
+  return !is_null;
+}
+void Subscript(const KernelCall& call) {
+  ForEachRow(call, [&](size_t i) {
+    View element;
+    if (FindElement(call, i, &element))
+      DecodeBinaryValue(call.out->type, element, call.out, i);
+    else
+      SetNull(call, i);
+  });
+}
+
 constexpr Kernel kKernels[] = {
+    {6179, "array_subscript_handler", true, Subscript},
     {378, "array_append", false, AddElement<true>},
     {379, "array_prepend", false, AddElement<false>},
     {383, "array_cat", false, Concatenate},

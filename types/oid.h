@@ -27,20 +27,6 @@ inline constexpr Oid kBoolOid = 16, kByteaOid = 17, kCharOid = 18, kNameOid = 19
                      kAnycompatibleOid = 5077, kAnycompatiblearrayOid = 5078,
                      kAnycompatiblenonarrayOid = 5079;
 
-// Names of objects as values: oids that are written as names.
-inline constexpr Oid kRegprocedureOid = 2202, kRegoperOid = 2203, kRegoperatorOid = 2204,
-                     kRegconfigOid = 3734, kRegdictionaryOid = 3769, kRegnamespaceOid = 4089,
-                     kRegroleOid = 4096, kRegcollationOid = 4191;
-constexpr bool IsObjectName(Oid type) {
-  return type == kRegclassOid || type == kRegtypeOid || type == kRegprocOid ||
-         type == kRegprocedureOid || type == kRegoperOid || type == kRegoperatorOid ||
-         type == kRegconfigOid || type == kRegdictionaryOid || type == kRegnamespaceOid ||
-         type == kRegroleOid || type == kRegcollationOid;
-}
-// Those of the system catalogs alone: arrays with a text format of their own, and texts.
-inline constexpr Oid kInt2vectorOid = 22, kOidvectorOid = 30, kPgNodeTreeOid = 194,
-                     kAclitemOid = 1033;
-
 inline constexpr Oid kBoolArrayOid = 1000, kByteaArrayOid = 1001, kNameArrayOid = 1003,
                      kInt2ArrayOid = 1005, kInt4ArrayOid = 1007, kTextArrayOid = 1009,
                      kBpcharArrayOid = 1014, kVarcharArrayOid = 1015, kInt8ArrayOid = 1016,
