@@ -3,6 +3,7 @@
 #include <charconv>
 #include <unordered_set>
 
+#include "catalog/virtual_tables.h"
 #include "common/assert.h"
 
 #define SLUICE_DATA(name)                     \
@@ -227,6 +228,7 @@ void LoadBuiltinCatalog() {
   loading->proc_names.Build(loading->procs);
   loading->operator_names.Build(loading->operators);
   builtin = loading.release();  // lives as long as the process
+  LoadVirtualTables();
 }
 
 const TypeInfo* FindType(Oid oid) {

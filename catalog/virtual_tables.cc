@@ -1,39 +1,16 @@
 #include "catalog/virtual_tables.h"
 
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+#include <vector>
+
+#include "catalog/system_catalog.h"
+#include "catalog/system_views.h"
+#include "common/assert.h"
+
 namespace sluice {
-
 namespace {
-
-constexpr VirtualColumn kActivity[] = {{"datid", kOidOid},
-                                       {"datname", kNameOid},
-                                       {"pid", kInt4Oid},
-                                       {"leader_pid", kInt4Oid},
-                                       {"usesysid", kOidOid},
-                                       {"usename", kNameOid},
-                                       {"application_name", kTextOid},
-                                       {"client_addr", kInetOid},
-                                       {"client_hostname", kTextOid},
-                                       {"client_port", kInt4Oid},
-                                       {"backend_start", kTimestamptzOid},
-                                       {"xact_start", kTimestamptzOid},
-                                       {"query_start", kTimestamptzOid},
-                                       {"state_change", kTimestamptzOid},
-                                       {"wait_event_type", kTextOid},
-                                       {"wait_event", kTextOid},
-                                       {"state", kTextOid},
-                                       {"backend_xid", kXidOid},
-                                       {"backend_xmin", kXidOid},
-                                       {"query_id", kInt8Oid},
-                                       {"query", kTextOid},
-                                       {"backend_type", kTextOid}};
-
-constexpr VirtualColumn kSettings[] = {
-    {"name", kTextOid},       {"setting", kTextOid},        {"unit", kTextOid},
-    {"category", kTextOid},   {"short_desc", kTextOid},     {"extra_desc", kTextOid},
-    {"context", kTextOid},    {"vartype", kTextOid},        {"source", kTextOid},
-    {"min_val", kTextOid},    {"max_val", kTextOid},        {"enumvals", kTextArrayOid},
-    {"boot_val", kTextOid},   {"reset_val", kTextOid},      {"sourcefile", kTextOid},
-    {"sourceline", kInt4Oid}, {"pending_restart", kBoolOid}};
 
 // Options without those that are secret.
 constexpr VirtualColumn kServers[] = {{"name", kTextOid},
@@ -56,23 +33,80 @@ constexpr VirtualColumn kStreams[] = {
 
 constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
 
-constexpr VirtualTable kAll[] = {{"pg_catalog", "pg_stat_activity", kActivity},
-                                 {"pg_catalog", "pg_settings", kSettings},
-                                 {"sluice", "servers", kServers},
-                                 {"sluice", "tables", kTables},
-                                 {"sluice", "streams", kStreams},
-                                 {"sluice", "status", kStatus}};
+// Their oids follow kSluiceSchemaOid, in this order: new ones come last.
+constexpr VirtualTable kSluiceViews[] = {{15001, "sluice", "servers", kServers, 'v'},
+                                         {15002, "sluice", "tables", kTables, 'v'},
+                                         {15003, "sluice", "streams", kStreams, 'v'},
+                                         {15004, "sluice", "status", kStatus, 'v'}};
+
+struct Loaded {
+  std::vector<VirtualTable> tables;
+  std::vector<VirtualColumn> columns;  // reserved in full: `tables` points into it
+  std::unordered_map<std::string_view, std::vector<const VirtualTable*>> by_name;
+};
+
+Loaded* loaded = nullptr;
+
+Oid Number(std::string_view text) {
+  Oid value = 0;
+  auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  SLUICE_ASSERT(parsed.ec == std::errc());
+  return value;
+}
+
+void LoadColumns(Loaded* to) {
+  constexpr size_t kRelation = 0, kName = 1, kType = 2;  // pg_attribute's columns
+  std::unordered_map<Oid, std::vector<VirtualColumn>> columns;
+  size_t count = 0;
+  for (SystemRows rows = SystemRowsOf("pg_attribute"); rows.Next(); count++)
+    columns[Number(rows.Raw(kRelation))].push_back({rows.Raw(kName), Number(rows.Raw(kType))});
+  to->columns.reserve(count);
+  for (VirtualTable& table : to->tables) {
+    if (!table.columns.empty()) continue;
+    const auto& own = columns[table.oid];
+    to->columns.insert(to->columns.end(), own.begin(), own.end());
+    table.columns = std::span(to->columns).last(own.size());
+  }
+}
 
 }  // namespace
 
+void LoadVirtualTables() {
+  if (loaded != nullptr) return;
+  constexpr size_t kOid = 0, kName = 1, kSchema = 2, kKind = 16;  // pg_class's columns
+  loaded = new Loaded;                                            // lives as long as the process
+  loaded->tables.assign(std::begin(kSluiceViews), std::end(kSluiceViews));
+  for (SystemRows rows = SystemRowsOf("pg_class"); rows.Next();) {
+    VirtualTable table{};
+    table.oid = Number(rows.Raw(kOid));
+    bool own = Number(rows.Raw(kSchema)) == kPgCatalogSchemaOid;
+    table.schema = own ? "pg_catalog" : "information_schema";
+    table.name = rows.Raw(kName);
+    table.kind = rows.Raw(kKind)[0];
+    table.sql = SystemViewSql(table.schema, table.name);
+    loaded->tables.push_back(table);
+  }
+  LoadColumns(loaded);
+  for (const VirtualTable& table : loaded->tables) loaded->by_name[table.name].push_back(&table);
+}
+
 std::span<const VirtualTable> AllVirtualTables() {
-  return kAll;
+  SLUICE_ASSERT(loaded != nullptr);
+  return loaded->tables;
 }
 
 const VirtualTable* FindVirtualTable(std::string_view schema, std::string_view name) {
-  for (const VirtualTable& table : kAll)
-    if (table.name == name && table.schema == (schema.empty() ? "pg_catalog" : schema))
-      return &table;
+  SLUICE_ASSERT(loaded != nullptr);
+  auto found = loaded->by_name.find(name);
+  if (found == loaded->by_name.end()) return nullptr;
+  for (const VirtualTable* table : found->second)
+    if (table->schema == (schema.empty() ? "pg_catalog" : schema)) return table;
+  return nullptr;
+}
+
+const VirtualTable* FindVirtualTable(Oid oid) {
+  for (const VirtualTable& table : AllVirtualTables())
+    if (table.oid == oid) return &table;
   return nullptr;
 }
 

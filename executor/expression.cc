@@ -88,16 +88,35 @@ class RelabelStep : public Step {
       : type_(expr.type), arg_(CompileStep(*expr.args[0], state)) {}
   const Column& Evaluate(const StepInput& input) override {
     column_ = arg_->Evaluate(input);
-    SLUICE_ASSERT(WidthOf(column_.physical) == WidthOf(PhysicalOf(type_)));
+    if (column_.physical != PhysicalOf(type_)) return Convert(input);
     column_.type = type_;
     column_.physical = PhysicalOf(type_);
     return column_;
   }
 
  private:
+  // oid ↔ regnamespace and those of its kin that are kept as they are on the wire.
+  const Column& Convert(const StepInput& input) {
+    if (buffer_ == nullptr) buffer_ = std::make_unique<ColumnBuffer>(type_);
+    buffer_->Clear();
+    std::string wire;
+    for (size_t i = 0; i < input.count; i++) {
+      size_t row = input.Row(i);
+      if (column_.IsNull(row)) {
+        buffer_->Nulls()[row] = 1;
+        continue;
+      }
+      wire.clear();
+      AppendBinary(column_, row, &wire);
+      DecodeBinaryValue(type_, input.arena->CopyString(wire), &buffer_->column, row);
+    }
+    return buffer_->column;
+  }
+
   Oid type_;
   StepPtr arg_;
   Column column_;
+  std::unique_ptr<ColumnBuffer> buffer_;
 };
 
 // Output function of the argument's type, then the input function of the target.
@@ -279,6 +298,7 @@ StepPtr CompileStep(const Expr& expr, ExecutionState& state) {
     case ExprKind::kCall:
       return std::make_unique<CallStep>(expr, state);
     case ExprKind::kRelabel:
+    case ExprKind::kCollate:
       return std::make_unique<RelabelStep>(expr, state);
     case ExprKind::kCoerceViaIo:
       return std::make_unique<CoerceViaIoStep>(expr, state);

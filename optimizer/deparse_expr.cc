@@ -208,6 +208,12 @@ std::string Deparser::Function(Oid function, const Expr& expr) {
 }
 
 std::string Deparser::Call(const Expr& expr) {
+  constexpr Oid kArraySubscript = 6179;  // array_subscript_handler: stands for a[i][j]
+  if (expr.function == kArraySubscript) {
+    std::string text = "(" + Expression(*expr.args[0]) + ")";
+    for (const Expr* arg : expr.args.subspan(1)) text += "[" + Expression(*arg) + "]";
+    return text;
+  }
   if (expr.oper != kInvalidOid) {
     const OperatorInfo* oper = FindOperator(expr.oper);
     if (oper == nullptr) Refuse("operator {} cannot be sent to a shard", expr.oper);

@@ -84,6 +84,7 @@ Query* TransformPlainSelect(ParseState& p, const PgQuery__SelectStmt& statement)
     p.window_defs.push_back(statement.window_clause[i]->window_def);
   query->from = TransformFrom(p, statement);
   TransformTargetList(p, statement.target_list, statement.n_target_list);
+  query->from = JoinSelectFunctions(p, query->from);
   query->where = TransformWhere(p, statement.where_clause, Clause::kWhere, "WHERE");
   query->having = TransformWhere(p, statement.having_clause, Clause::kHaving, "HAVING");
   std::vector<SortKey> order =
@@ -96,6 +97,10 @@ Query* TransformPlainSelect(ParseState& p, const PgQuery__SelectStmt& statement)
   query->order_by = p.a.arena->CopyArray(order);
   FinishQuery(p, query);
   CheckAggregates(p, *query);
+  // They multiply the rows after grouping, which the FROM items that they became do not.
+  bool grouped = query->has_aggregates || !query->windows.empty() || !query->distinct_on.empty();
+  if (!p.select_functions.empty() && grouped)
+    RefuseAt(p, -1, "a set-returning function in the select list of a grouped query");
   return query;
 }
 

@@ -12,6 +12,14 @@ constexpr int kParameterMax = 65535;
 
 Expr* TransformParam(ParseState& p, const PgQuery__ParamRef& ref) {
   int location = p.Location(ref.location);
+  if (!p.a.query_arguments.empty()) {
+    auto arguments = std::exchange(p.a.query_arguments, {});
+    if (static_cast<size_t>(ref.number) > arguments.size())
+      RefuseAt(p, location, "a call with so few arguments");
+    Expr* argument = TransformExpr(p, arguments[static_cast<size_t>(ref.number) - 1]);
+    p.a.query_arguments = arguments;
+    return argument;
+  }
   if (ref.number < 1 || ref.number > kParameterMax)
     ThrowAt(p, location, sqlstate::kUndefinedParameter, "there is no parameter ${}", ref.number);
   std::vector<Oid>& types = *p.a.context.param_types;
@@ -380,7 +388,7 @@ Expr* TransformExpr(ParseState& p, const RawNode* node) {
     case PG_QUERY__NODE__NODE_ROW_EXPR:
       RefuseAt(p, p.Location(node->row_expr->location), "a row as a value");
     case PG_QUERY__NODE__NODE_A_INDIRECTION:
-      RefuseAt(p, -1, "subscripts and fields of values");
+      return TransformSubscripts(p, *node->a_indirection);
     case PG_QUERY__NODE__NODE_GROUPING_FUNC:
       RefuseAt(p, p.Location(node->grouping_func->location), "GROUPING");
     case PG_QUERY__NODE__NODE_NAMED_ARG_EXPR:

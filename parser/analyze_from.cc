@@ -27,16 +27,19 @@ std::span<const QueryColumn> ColumnsOfTable(ParseState& p, const Relation& table
 }
 
 // The view's own query, in a level of its own: it sees nothing of the query around it.
-const Query* ExpandView(ParseState& p, const Relation& view) {
-  if (p.a.view_depth >= kViewDepthMax)
+}  // namespace
+
+const Query* ExpandView(Analysis& a, ParseState* parent, std::string_view name,
+                        std::string_view sql) {
+  if (a.view_depth >= kViewDepthMax)
     Throw(sqlstate::kInvalidObjectDefinition,
-          "infinite recursion detected in rules for relation \"{}\"", view.name);
-  ParsedSql parsed = ParseSql(view.view_sql);
+          "infinite recursion detected in rules for relation \"{}\"", name);
+  ParsedSql parsed = ParseSql(sql);
   if (parsed.statements().size() != 1 ||
       parsed.statements()[0].node->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
-    Throw(sqlstate::kInvalidObjectDefinition, "view \"{}\" is not a SELECT", view.name);
-  bool saved_inside = std::exchange(p.a.inside_view, true);
-  p.a.view_depth++;
+    Throw(sqlstate::kInvalidObjectDefinition, "view \"{}\" is not a SELECT", name);
+  bool saved_inside = std::exchange(a.inside_view, true);
+  a.view_depth++;
   struct Restore {
     Analysis& a;
     bool inside;
@@ -44,13 +47,15 @@ const Query* ExpandView(ParseState& p, const Relation& view) {
       a.inside_view = inside;
       a.view_depth--;
     }
-  } restore{p.a, saved_inside};
-  ParseState state(p.a, nullptr);
+  } restore{a, saved_inside};
+  ParseState state(a, parent);
   const Query* query = TransformSelect(state, *parsed.statements()[0].node->select_stmt);
   // The raw tree dies here; its scalar sublinks' addresses may be used again.
-  p.a.scalar_sublinks.clear();
+  a.scalar_sublinks.clear();
   return query;
 }
+
+namespace {
 
 const CteEntry* FindCte(ParseState& p, std::string_view name, ParseState** owner, int* levels_up) {
   *levels_up = 0;
@@ -140,6 +145,12 @@ void MakeTableRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
   std::string_view schema = HasText(var.schemaname) ? var.schemaname : "";
   // pg_catalog comes first in every search path.
   if (const VirtualTable* table = FindVirtualTable(schema, var.relname)) {
+    if (!table->sql.empty()) {
+      rel->kind = RelKind::kSubquery;
+      rel->subquery = ExpandView(p.a, nullptr, table->name, table->sql);
+      rel->columns = ColumnsOfTargets(p, *rel->subquery);
+      return;
+    }
     rel->kind = RelKind::kVirtual;
     rel->virtual_name = table->name;
     std::span<QueryColumn> columns = p.a.arena->NewArray<QueryColumn>(table->columns.size());
@@ -153,7 +164,7 @@ void MakeTableRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
   if (table == nullptr) ThrowNoSuchTable(p, var);
   if (table->kind == RelationKind::kView) {
     rel->kind = RelKind::kSubquery;
-    rel->subquery = ExpandView(p, *table);
+    rel->subquery = ExpandView(p.a, nullptr, table->name, table->view_sql);
     rel->columns = Rename(p, ColumnsOfTargets(p, *rel->subquery), *table);
     return;
   }
@@ -176,9 +187,15 @@ const JoinTree* TransformRangeVar(ParseState& p, const PgQuery__RangeVar& var,
   QueryRel rel{};
   std::string_view name = var.alias != nullptr ? var.alias->aliasname : var.relname;
   rel.alias = p.a.arena->CopyString(name);
-  if (!MakeCteRel(p, var, &rel)) MakeTableRel(p, var, &rel);
+  bool is_cte = MakeCteRel(p, var, &rel);
+  if (!is_cte) MakeTableRel(p, var, &rel);
   int index = AddRel(p, rel);
   names->push_back(MakeNsItem(p, index, var.alias));
+  if (!is_cte && rel.table == nullptr) {
+    std::string_view schema = HasText(var.schemaname) ? var.schemaname : "";
+    const VirtualTable* table = FindVirtualTable(schema, var.relname);
+    if (table != nullptr) names->back().system_schema = table->schema;
+  }
   return Leaf(p, index, false);
 }
 
@@ -209,6 +226,29 @@ bool IsKnownSetFunction(const Expr& call) {
          (proc->name == "generate_series" || proc->name == "unnest") && proc->args.size() >= 1;
 }
 
+// A function that stands for a query, as a subquery; nullptr: it is not one.
+const JoinTree* TransformRangeQueryFunction(ParseState& p, const PgQuery__RangeFunction& range,
+                                            const PgQuery__FuncCall& call,
+                                            std::vector<NsItem>* names) {
+  QueryRel rel{};
+  rel.kind = RelKind::kSubquery;
+  std::string_view name = RawString(call.funcname[call.n_funcname - 1]);
+  rel.alias = p.a.arena->CopyString(range.alias != nullptr ? range.alias->aliasname : name);
+  {
+    ClauseScope clause(p, Clause::kFromSubselect);
+    bool saved = std::exchange(p.lateral_active, true);
+    rel.subquery = TransformQueryFunction(p, call);
+    p.lateral_active = saved;
+  }
+  if (rel.subquery == nullptr) return nullptr;
+  if (range.ordinality) RefuseAt(p, p.Location(call.location), "WITH ORDINALITY of {}", name);
+  rel.lateral = ContainsColumn(*rel.subquery, 1);
+  rel.columns = ColumnsOfTargets(p, *rel.subquery);
+  int index = AddRel(p, rel);
+  names->push_back(MakeNsItem(p, index, range.alias));
+  return Leaf(p, index, rel.lateral);
+}
+
 const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFunction& range,
                                        std::vector<NsItem>* names) {
   if (range.is_rowsfrom || range.n_functions != 1) RefuseAt(p, -1, "ROWS FROM");
@@ -223,11 +263,13 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
   if (raw->func_call->n_args > 1 &&
       RawString(raw->func_call->funcname[raw->func_call->n_funcname - 1]) == "unnest")
     RefuseAt(p, p.Location(raw->func_call->location), "unnest of several arrays");
+  std::string_view function_name =
+      RawString(raw->func_call->funcname[raw->func_call->n_funcname - 1]);
+  if (const JoinTree* tree = TransformRangeQueryFunction(p, range, *raw->func_call, names))
+    return tree;
   QueryRel rel{};
   rel.kind = RelKind::kFunction;
   rel.ordinality = range.ordinality;
-  std::string_view function_name =
-      RawString(raw->func_call->funcname[raw->func_call->n_funcname - 1]);
   Expr* call;
   {
     ClauseScope clause(p, Clause::kFromFunction);
@@ -238,6 +280,7 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
     p.set_function = nullptr;
     p.lateral_active = saved;
   }
+  call = NormalizeSetFunction(p, call);
   if (!IsKnownSetFunction(*call))
     RefuseAt(p, p.Location(raw->func_call->location), "function \"{}\" in FROM", function_name);
   rel.function = call;

@@ -210,6 +210,8 @@ Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call) {
     }
     Expr* result = MakeFunctionCall(p, choice, std::move(args), location);
     result->variadic |= call.func_variadic;
+    if (proc.returns_set && p.clause == Clause::kSelectTarget)
+      return AddSelectFunction(p, result, name, location);
     return result;
   }
   if (call.n_args == 0 && !call.agg_star)

@@ -1,4 +1,6 @@
 // Columns by name: which relation of which query level a name means.
+#include "catalog/virtual_tables.h"
+#include "common/bytes.h"
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
@@ -44,8 +46,8 @@ void CheckLateral(ParseState& p, const NsItem& item, int location) {
 bool Matches(const NsItem& item, std::string_view schema, std::string_view name) {
   if (item.name != name || !item.rel_visible) return false;
   if (schema.empty()) return true;
-  if (item.has_alias || item.table == nullptr) return false;
-  return item.table->schema == schema;
+  if (item.has_alias) return false;
+  return item.table != nullptr ? item.table->schema == schema : item.system_schema == schema;
 }
 
 // The relation `schema`.`name` of this level or an outer one.
@@ -217,6 +219,38 @@ Expr* MakeColumnExpr(ParseState& p, const NsColumn& column, int levels_up, int l
   return expr;
 }
 
+// The system column of a system catalog: its own oid, wherever the row is there (its first column
+// is never NULL).
+Expr* MakeTableOid(ParseState& p, const NsItem& item, int levels_up, int location) {
+  const ParseState* state = &p;
+  for (int level = 0; level < levels_up; level++) state = state->parent;
+  if (item.rel < 0) return nullptr;
+  const QueryRel& rel = state->rels[static_cast<size_t>(item.rel)];
+  const VirtualTable* table =
+      rel.kind == RelKind::kVirtual ? FindVirtualTable("", rel.virtual_name) : nullptr;
+  if (table == nullptr) return nullptr;
+  auto constant = [&](Oid oid) {
+    Expr* expr = p.New(ExprKind::kConst, kOidOid, location);
+    char bytes[4];
+    StoreBig(bytes, oid);
+    expr->value = p.a.arena->CopyString({bytes, 4});
+    return expr;
+  };
+  Expr* none = constant(kInvalidOid);
+  none->is_null = true;
+  Expr* there = p.New(ExprKind::kIsNotNull, kBoolOid, location);
+  std::span<const Expr*> tested = p.a.arena->NewArray<const Expr*>(1);
+  tested[0] = MakeColumnExpr(p, item.columns->front(), levels_up, location);
+  there->args = tested;
+  Expr* result = p.New(ExprKind::kCase, kOidOid, location);
+  std::span<const Expr*> args = p.a.arena->NewArray<const Expr*>(3);
+  args[0] = there;
+  args[1] = constant(table->oid);
+  args[2] = none;
+  result->args = args;
+  return result;
+}
+
 Expr* FindColumnByName(ParseState& p, std::string_view name, bool local_only, int location) {
   int level = 0;
   for (ParseState* state = &p; state != nullptr; state = state->parent, level++) {
@@ -275,6 +309,8 @@ Expr* TransformColumnRef(ParseState& p, const PgQuery__ColumnRef& ref) {
   }
   const NsColumn* column = FindInItem(p, *item, name, location);
   if (column == nullptr) {
+    if (name == "tableoid")
+      if (Expr* expr = MakeTableOid(p, *item, levels_up, location)) return expr;
     if (item->table != nullptr && SystemColumn(name) != nullptr)
       RefuseAt(p, location, "system column \"{}\"", name);
     ThrowMissingColumn(p, qualifier.relation, name, location);

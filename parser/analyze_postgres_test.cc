@@ -8,10 +8,19 @@
 #include "common/arena.h"
 #include "parser/analyze.h"
 #include "parser/postgres_for_test.h"
+#include "types/codec.h"
 #include "types/kernel.h"
+#include "types/object_name.h"
 
 namespace sluice {
 namespace {
+
+// As much as the statements need.
+class BuiltinTypeNames : public ObjectNames {
+ public:
+  std::string NameOf(Oid, Oid object) const override { return FormatTypeName(object); }
+  Oid Find(Oid, std::string_view name) const override { return FindType(name)->oid; }
+};
 
 const char* const kSchema = R"(
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -83,6 +92,8 @@ class AnalyzeLikePostgres : public testing::Test {
     postgres_->Rows("SET client_min_messages = error");
     postgres_->Rows(kSchema);
     catalog_ = new Catalog(postgres_->MakeCatalog());
+    static const BuiltinTypeNames names;
+    object_names = &names;
   }
   static void TearDownTestSuite() {
     delete catalog_;

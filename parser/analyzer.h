@@ -63,6 +63,7 @@ struct NsColumn {
 struct NsItem {
   std::string_view name;            // "" for a join without alias
   const Relation* table = nullptr;  // schema.table.column can name it, if without alias
+  std::string_view system_schema;   // likewise, of a system catalog or view; "" for others
   bool has_alias = false;
   std::vector<NsColumn>* columns = nullptr;
   int rel = -1;  // -1: a join
@@ -97,6 +98,9 @@ struct Analysis {
   // Analysed scalar sublinks by raw node: FigureColumnName wants their first column's name.
   std::unordered_map<const void*, const Query*> scalar_sublinks;
 
+  // While the query that a function stands for is transformed: what its $n are.
+  std::span<PgQuery__Node* const> query_arguments;
+
   explicit Analysis(const AnalyzeContext& c) : context(c), arena(c.arena) {}
   std::vector<NsColumn>* NewColumnList() {
     return column_lists.emplace_back(std::make_unique<std::vector<NsColumn>>()).get();
@@ -118,7 +122,8 @@ struct ParseState {
   std::vector<const PgQuery__WindowDef*> window_defs;  // WINDOW's, then those of OVER (…)
   std::vector<Expr*> window_calls;
   const void* set_function = nullptr;  // the one raw call that may return a set: FROM's
-  bool resolve_unknowns = true;        // unknown literals in the select list become text
+  std::vector<int> select_functions;  // rels that set-returning functions of the select list became
+  bool resolve_unknowns = true;       // unknown literals in the select list become text
 
   ParseState(Analysis& analysis, ParseState* parent_state) : a(analysis), parent(parent_state) {}
   ParseState(const ParseState&) = delete;
@@ -220,10 +225,25 @@ bool IsSetToDefault(const RawNode* node);
 const JoinTree* TransformFromList(ParseState& p, RawNode** list, size_t count);
 const JoinTree* LeafTree(ParseState& p, int rel);
 const JoinTree* TransformFrom(ParseState& p, const PgQuery__SelectStmt& statement);
+const Query* ExpandView(Analysis& a, ParseState* parent, std::string_view name,
+                        std::string_view sql);
 const JoinTree* TransformFromItem(ParseState& p, const RawNode* node, std::vector<NsItem>* names);
 const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& join,
                               std::vector<NsItem>* names);
 int AddRel(ParseState& p, QueryRel rel);
+// --- set-returning functions, subscripts (analyze_set_function.cc)
+// generate_subscripts as the generate_series that it is.
+Expr* NormalizeSetFunction(ParseState& p, Expr* call);
+// The call of the select list that becomes a FROM item: the column that stands for it; and FROM
+// with these items.
+Expr* AddSelectFunction(ParseState& p, Expr* call, std::string_view name, int location);
+const JoinTree* JoinSelectFunctions(ParseState& p, const JoinTree* from);
+// The raw call that may return a set in this place of the select list: only casts around it.
+const void* SetFunctionOfTarget(const RawNode* value);
+// nullptr: the function is not one that stands for a query.
+const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call);
+Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw);
+
 // The name-space item of rel `index`, with an alias's column names laid over the rel's own.
 NsItem MakeNsItem(ParseState& p, int index, const PgQuery__Alias* alias);
 void CheckNameConflicts(ParseState& p, const std::vector<NsItem>& existing,

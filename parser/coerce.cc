@@ -3,11 +3,10 @@
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 #include "types/codec.h"
+#include "types/object_name.h"
 
 namespace sluice {
 namespace {
-
-constexpr Oid kOidvectorOid = 30, kInt2vectorOid = 22;
 
 Oid ElementOf(Oid type) {
   const TypeInfo* info = FindType(type);
@@ -47,28 +46,6 @@ Expr* Wrap(ParseState& p, ExprKind kind, Expr* expr, Oid target, int32_t typmod,
   return result;
 }
 
-// regclass, regtype and their kin: oids written as names.
-bool IsObjectReference(Oid type) {
-  switch (type) {
-    case kRegprocOid:
-    case kRegclassOid:
-    case kRegtypeOid:
-    case 2202:
-    case 2203:
-    case 2204:
-    case 3734:
-    case 3769:
-    case 4089:
-    case 4096:
-    case 4191:
-      return true;
-  }
-  return false;
-}
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-}
-
 // The literal as a constant of the type: its input function runs now.
 Expr* CoerceUnknownConst(ParseState& p, const Expr& literal, Oid target, int32_t typmod) {
   Oid base = BaseType(target);
@@ -85,16 +62,6 @@ Expr* CoerceUnknownConst(ParseState& p, const Expr& literal, Oid target, int32_t
       RefuseAt(p, literal.location, "a literal of type {}", TypeText(base));
     ThrowAt(p, literal.location, sqlstate::kFeatureNotSupported, "cannot accept a value of type {}",
             TypeText(base));
-  }
-  if (IsObjectReference(base) && !IsNumber(literal.value)) {
-    // Names of objects: only those of built-in types have oids that all shards agree on.
-    const TypeInfo* type = base == kRegtypeOid ? FindType(literal.value) : nullptr;
-    if (type == nullptr)
-      RefuseAt(p, literal.location, "\"{}\" as a {}", literal.value, TypeText(base));
-    char bytes[4];
-    StoreBig(bytes, type->oid);
-    result->value = p.a.arena->CopyString({bytes, 4});
-    return result;
   }
   if (info != nullptr && info->kind == 'e' && p.a.context.catalog->types.contains(base)) {
     CheckEnumLabel(p, base, literal.value, literal.location);

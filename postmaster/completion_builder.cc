@@ -81,6 +81,7 @@ bool CompletionBuilder::IsKnown(const std::string& schema, const std::string& na
 
 const std::string& CompletionBuilder::TemporaryName(const TableReference& table) {
   const VirtualTable* view = FindVirtualTable(table.schema, table.name);
+  if (view != nullptr && !view->sql.empty()) GiveUp();
   const Relation* relation = view == nullptr ? Find(table.schema, table.name) : nullptr;
   if (view == nullptr && relation == nullptr) GiveUp();
   if (relation != nullptr && table.only && relation->kind != RelationKind::kForeignTable &&

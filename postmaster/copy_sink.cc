@@ -1,6 +1,5 @@
 #include "postmaster/copy_sink.h"
 
-#include "postmaster/client_text.h"
 #include "types/codec.h"
 #include "wire/message.h"
 
@@ -76,7 +75,7 @@ void CopySink::AppendRow(const Batch& batch, size_t row, std::string* out) {
       continue;
     }
     value_.clear();
-    AppendClientText(batch.columns[i], row, settings_, &value_);
+    AppendText(batch.columns[i], row, settings_, &value_);
     AppendField(i, value_, out);
   }
   out->push_back('\n');

@@ -2,7 +2,6 @@
 
 #include "catalog/builtin.h"
 #include "common/assert.h"
-#include "postmaster/client_text.h"
 #include "types/codec.h"
 #include "wire/message.h"
 
@@ -46,7 +45,7 @@ void DataRowSink::AppendRow(const Batch& batch, size_t row, std::string* out) {
     if (binary_[i])
       AppendBinary(column, row, out);
     else
-      AppendClientText(column, row, settings_, out);
+      AppendText(column, row, settings_, out);
     StoreBig<int32_t>(out->data() + length_at, static_cast<int32_t>(out->size() - length_at - 4));
   }
   message.End();
@@ -74,7 +73,7 @@ void TextSink::Rows(const Batch& batch, size_t from, size_t to) {
     auto& values = rows.emplace_back(columns_);
     for (size_t i = 0; i < columns_; i++)
       if (!batch.columns[i].IsNull(row))
-        AppendClientText(batch.columns[i], row, settings_, &values[i].emplace());
+        AppendText(batch.columns[i], row, settings_, &values[i].emplace());
   }
 }
 

@@ -1,5 +1,6 @@
 #include "postmaster/server_kernels.h"
 
+#include "postmaster/catalog_kernels.h"
 #include "shm/shared_memory.h"
 #include "types/kernel_registry.h"
 
@@ -69,7 +70,14 @@ constexpr Kernel kKernels[] = {
 }  // namespace
 
 void RegisterServerKernels() {
-  RegisterKernels(kKernels);
+  static const auto* all = [] {
+    auto* kernels = new std::vector<Kernel>(std::begin(kKernels), std::end(kKernels));
+    for (std::span<const Kernel> more :
+         {CatalogKernels(), DefinitionKernels(), TextKernelsWithCatalog()})
+      kernels->insert(kernels->end(), more.begin(), more.end());
+    return kernels;
+  }();
+  RegisterKernels(*all);
 }
 
 }  // namespace sluice

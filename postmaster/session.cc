@@ -6,6 +6,7 @@
 #include "postmaster/config_file.h"
 #include "postmaster/fatal_error.h"
 #include "postmaster/lease_set.h"
+#include "postmaster/object_names.h"
 #include "postmaster/server_config.h"
 #include "shm/shared_memory.h"
 
@@ -258,6 +259,9 @@ void Session::BeginStatement(std::string_view text) {
   statement_deadline_us = timeout_ms == 0 ? 0 : statement_start_us_ + timeout_ms * 1000;
   client_socket = settings_.Integer("client_connection_check_interval") == 0 ? -1 : client_.fd();
   RefreshCatalog();
+  if (!SeesCatalog(catalog_, settings_.version()))
+    SetCatalogSession({catalog_, &settings_, settings_.version(), &session_settings_,
+                       SearchPath(settings_, user_), user_, database_});
 }
 
 void Session::BeginRemote(bool last) {

@@ -2,6 +2,7 @@
 
 #include "catalog/catalog.h"
 #include "postmaster/child_process.h"
+#include "postmaster/pg_catalog.h"
 #include "postmaster/running_query.h"
 #include "postmaster/settings.h"
 #include "shm/shared_memory.h"
@@ -182,8 +183,9 @@ void ScanServers(const Catalog& catalog, const VirtualRowSink& sink) {
 }
 
 void ScanTables(const Catalog& catalog, const VirtualRowSink& sink) {
-  static constexpr const char* kKinds[] = {"foreign table", "partitioned table",
-                                           "inheritance parent", "view"};
+  static constexpr const char* kKinds[] = {"foreign table",      "partitioned table",
+                                           "inheritance parent", "view",
+                                           "replicated table",   "materialized view"};
   static constexpr const char* kStrategies[] = {"", "HASH", "LIST", "RANGE"};
   for (const auto& [oid, relation] : catalog.relations) {
     Value parent, key, server, remote;
@@ -310,6 +312,16 @@ void ScanStatus(const VirtualRowSink& sink) {
   put("catalog_generation", std::to_string(shared.catalog_generation.load()));
 }
 
+// Views of what Sluice does not have: no rows is the truth.
+bool IsEmptyView(std::string_view name) {
+  static constexpr std::string_view kViews[] = {
+      "pg_policies",          "pg_publication_tables",   "pg_seclabels",
+      "pg_replication_slots", "pg_stat_subscription",    "pg_replication_origin_status",
+      "pg_stat_replication",  "pg_stat_wal_receiver",    "pg_stat_user_functions",
+      "pg_stat_gssapi",       "pg_available_extensions", "pg_available_extension_versions"};
+  return std::find(std::begin(kViews), std::end(kViews), name) != std::end(kViews);
+}
+
 }  // namespace
 
 void ScanVirtualTable(const QuerySession& session, std::string_view name,
@@ -320,6 +332,9 @@ void ScanVirtualTable(const QuerySession& session, std::string_view name,
   if (name == "tables") return ScanTables(*session.catalog, row);
   if (name == "streams") return ScanStreams(row);
   if (name == "status") return ScanStatus(row);
+  const VirtualTable* table = FindVirtualTable("pg_catalog", name);
+  bool here = table != nullptr && (table->kind == 'r' || IsEmptyView(name));
+  if (here) return ScanSystemCatalog(session, *table, row);
   Refuse("view \"{}\" is not supported yet", name);
 }
 

@@ -6,6 +6,7 @@
 #include "types/array.h"
 #include "types/datetime.h"
 #include "types/numeric.h"
+#include "types/object_name.h"
 #include "types/utf8.h"
 #include "types/value_checks.h"
 
@@ -52,6 +53,18 @@ constexpr ArrayType kArrayTypes[] = {
     {kRegtypeOid, 2211},
     {kUuidOid, kUuidArrayOid},
     {kJsonbOid, kJsonbArrayOid},
+    {kAclitemOid, 1034},
+    {kRegprocedureOid, 2207},
+    {kRegoperOid, 2208},
+    {kRegoperatorOid, 2209},
+    {kRegconfigOid, 3735},
+    {kRegdictionaryOid, 3770},
+    {kRegnamespaceOid, 4090},
+    {kRegroleOid, 4097},
+    {kRegcollationOid, 4192},
+    // Last: the array type of an element is the one above.
+    {kInt2Oid, kInt2vectorOid},
+    {kOidOid, kOidvectorOid},
 };
 
 [[noreturn]] void BadWire() {
@@ -171,8 +184,11 @@ bool HasBinaryCodec(Oid type) {
     case kRegtypeOid:
     case kUuidOid:
     case kJsonbOid:
+    case kPgNodeTreeOid:
+    case kAclitemOid:
       return true;
     default:
+      if (IsObjectName(type)) return true;
       break;
   }
   Oid element = ElementTypeOf(type);
@@ -205,6 +221,7 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
     if (bytes.size() != WidthOf(physical)) BadWire();
     return CheckRange(type, bytes.data());
   }
+  if (IsWireObjectName(type) && bytes.size() != sizeof(Oid)) BadWire();
   switch (type) {
     case kNumericOid:
       return CheckNumericWire(bytes);
@@ -223,6 +240,8 @@ void CheckBinaryValue(Oid type, std::string_view bytes) {
     case kNameOid:
     case kJsonOid:
     case kUnknownOid:
+    case kPgNodeTreeOid:
+    case kAclitemOid:
       return CheckUtf8(bytes);
     default:
       break;

@@ -7,6 +7,7 @@
 #include "types/json.h"
 #include "types/number_text.h"
 #include "types/numeric.h"
+#include "types/object_name.h"
 #include "types/typmod.h"
 #include "types/utf8.h"
 
@@ -28,7 +29,56 @@ std::string_view StoreInterval(const Interval& interval, Arena* arena) {
   return {to, 16};
 }
 
+// int2vector and oidvector: one dimension from 0 without NULLs, written with spaces between.
+void AppendVectorText(std::string_view wire, std::string* out) {
+  ArrayReader reader(wire);
+  std::string_view element;
+  bool is_null = false;
+  for (bool first = true; reader.Next(&element, &is_null); first = false) {
+    if (!first) *out += ' ';
+    if (element.size() == 2)
+      AppendInteger(LoadBig<int16_t>(element.data()), out);
+    else
+      AppendInteger(LoadBig<uint32_t>(element.data()), out);
+  }
+}
+
+std::string_view ParseVector(Oid type, std::string_view text, Arena* arena) {
+  bool small = type == kInt2vectorOid;
+  ArrayHeader header;
+  header.element_type = small ? kInt2Oid : kOidOid;
+  std::string elements, wire;
+  for (size_t at = 0;;) {
+    while (at < text.size() && text[at] == ' ') at++;
+    if (at == text.size()) break;
+    size_t end = std::min(text.find(' ', at), text.size());
+    std::string_view word = text.substr(at, end - at);
+    char bytes[4];
+    if (small)
+      StoreBig(bytes, static_cast<int16_t>(ParseInteger(word, INT16_MIN, INT16_MAX, "smallint")));
+    else
+      StoreBig(bytes, ParseOid(word, "oid"));
+    AppendArrayElement({bytes, small ? size_t{2} : size_t{4}}, false, &elements);
+    header.lengths[0]++;
+    at = end;
+  }
+  header.dimensions = header.lengths[0] == 0 ? 0 : 1;
+  AppendArrayHeader(header, false, &wire);
+  return arena->CopyString(wire + elements);
+}
+
+Oid ParseObjectName(Oid type, std::string_view text) {
+  if (text == "-") return kInvalidOid;
+  if (!text.empty() && text.find_first_not_of("0123456789") == text.npos)
+    return ParseOid(text, "oid");
+  if (object_names == nullptr)
+    Refuse("\"{}\" as the name of an object is not supported here", text);
+  return object_names->Find(type, text);
+}
+
 }  // namespace
+
+const ObjectNames* object_names = nullptr;
 
 void AppendText(const Column& from, size_t row, const SessionSettings& settings, std::string* out) {
   switch (from.type) {
@@ -45,13 +95,6 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
     case kXidOid:
     case kCidOid:
       return AppendInteger(from.At<uint32_t>(row), out);
-    case kRegclassOid:
-    case kRegtypeOid:
-    case kRegprocOid:
-      // Their text is a name that only a shard's catalog has.
-      Refuse("text of type {} is not supported", from.type == kRegclassOid  ? "regclass"
-                                                 : from.type == kRegtypeOid ? "regtype"
-                                                                            : "regproc");
     case kFloat4Oid:
       return AppendFloat(from.At<float>(row), settings.extra_float_digits, out);
     case kFloat8Oid:
@@ -81,6 +124,16 @@ void AppendText(const Column& from, size_t row, const SessionSettings& settings,
     default:
       break;
   }
+  if (IsObjectName(from.type)) {
+    if (object_names == nullptr) Refuse("text of object names (regclass, …) is not supported here");
+    Oid object = from.physical == Physical::kUint4
+                     ? from.At<uint32_t>(row)
+                     : LoadBig<uint32_t>(from.At<std::string_view>(row).data());
+    *out += object_names->NameOf(from.type, object);
+    return;
+  }
+  if (from.type == kInt2vectorOid || from.type == kOidvectorOid)
+    return AppendVectorText(from.At<std::string_view>(row), out);
   std::string_view value = from.At<std::string_view>(row);
   if (ElementTypeOf(from.type) != kInvalidOid && HasBinaryCodec(from.type)) {
     return AppendArrayText(value, settings, out);
@@ -108,12 +161,6 @@ std::string_view ParseText(Oid type, int32_t typmod, std::string_view text,
       return Store(ParseOid(text, "xid"), arena);
     case kCidOid:
       return Store(ParseOid(text, "cid"), arena);
-    case kRegclassOid:
-      return Store(ParseOid(text, "regclass"), arena);
-    case kRegtypeOid:
-      return Store(ParseOid(text, "regtype"), arena);
-    case kRegprocOid:
-      return Store(ParseOid(text, "regproc"), arena);
     case kFloat4Oid:
       return Store(std::bit_cast<uint32_t>(ParseFloat(text)), arena);
     case kFloat8Oid:
@@ -157,6 +204,8 @@ std::string_view ParseText(Oid type, int32_t typmod, std::string_view text,
     default:
       break;
   }
+  if (IsObjectName(type)) return Store(ParseObjectName(type, text), arena);
+  if (type == kInt2vectorOid || type == kOidvectorOid) return ParseVector(type, text, arena);
   Oid element = ElementTypeOf(type);
   if (element != kInvalidOid && HasBinaryCodec(element)) {
     return ParseArray(element, typmod, text, settings, arena);

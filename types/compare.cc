@@ -9,6 +9,7 @@
 #include "types/compare_values.h"
 #include "types/datetime.h"
 #include "types/numeric.h"
+#include "types/object_name.h"
 
 namespace sluice {
 namespace {
@@ -122,6 +123,8 @@ CompareFn FindCompare(Oid type) {
     case kNumericOid:
       return CompareNumericRows;
     default:
+      // Big-endian numbers: their bytes have their order.
+      if (IsWireObjectName(type)) return CompareByteRows;
       break;
   }
   Oid element = ElementTypeOf(type);

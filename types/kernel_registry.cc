@@ -14,7 +14,8 @@ struct Registry {
     for (std::span<const Kernel> table :
          {ComparisonKernels(), IntegerKernels(), FloatKernels(), NumericKernels(), CastKernels(),
           TextKernels(), TextFormatKernels(), PatternKernels(), DateTimeKernels(),
-          DateTimePartKernels(), MiscKernels(), JsonKernels(), ToCharKernels(), registered}) {
+          DateTimePartKernels(), MiscKernels(), ArrayKernels(), JsonKernels(), ToCharKernels(),
+          registered}) {
       for (const Kernel& kernel : table) all.push_back(&kernel);
     }
     std::sort(all.begin(), all.end(),

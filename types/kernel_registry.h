@@ -19,6 +19,7 @@ std::span<const Kernel> PatternKernels();
 std::span<const Kernel> DateTimeKernels();
 std::span<const Kernel> DateTimePartKernels();
 std::span<const Kernel> MiscKernels();
+std::span<const Kernel> ArrayKernels();
 std::span<const Kernel> JsonKernels();
 std::span<const Kernel> ToCharKernels();
 

@@ -1,0 +1,214 @@
+// Set-returning functions: in FROM those that stand for a query, in the select list those that
+// become a FROM item; and subscripts.
+#include "catalog/builtin.h"
+#include "common/bytes.h"
+#include "parser/analyzer.h"
+#include "parser/raw.h"
+#include "parser/walk.h"
+
+namespace sluice {
+namespace {
+
+constexpr Oid kSeriesInt4 = 1067, kArrayLower = 2091, kArrayUpper = 2092, kArrayLength = 2176,
+              kInt4Plus = 177, kInt4Minus = 181, kInt4LessEqual = 149, kInt8ToInt4 = 480,
+              kSubscripts = 1192, kUnnest = 2331,
+              kArraySubscript = 6179;  // array_subscript_handler: stands for a[i][j]
+
+Expr* Call(ParseState& p, Oid function, std::initializer_list<const Expr*> args) {
+  Expr* call = p.New(ExprKind::kCall, FindProc(function)->result, -1);
+  call->function = function;
+  call->args = p.a.arena->CopyArray(std::vector<const Expr*>(args));
+  return call;
+}
+
+Expr* Int4(ParseState& p, int32_t value) {
+  Expr* constant = p.New(ExprKind::kConst, kInt4Oid, -1);
+  char bytes[4];
+  StoreBig(bytes, value);
+  constant->value = p.a.arena->CopyString({bytes, 4});
+  return constant;
+}
+
+Expr* RelColumn(ParseState& p, int rel, int column, int location) {
+  const QueryColumn& c = p.rels[static_cast<size_t>(rel)].columns[static_cast<size_t>(column)];
+  Expr* expr = p.New(ExprKind::kColumn, c.type, location);
+  expr->typmod = c.typmod;
+  expr->collation = c.collation;
+  expr->rel = rel;
+  expr->column = column;
+  return expr;
+}
+
+// generate_subscripts(a, 1) beside unnest(a): the number of the element, as far as the first
+// dimension goes.
+Expr* SubscriptBeside(ParseState& p, int rel, const Expr* array, int location) {
+  QueryRel& unnest = p.rels[static_cast<size_t>(rel)];
+  if (!unnest.ordinality) {
+    unnest.ordinality = true;
+    std::vector<QueryColumn> columns(unnest.columns.begin(), unnest.columns.end());
+    columns.push_back({"ordinality", kInt8Oid, -1, kInvalidOid});
+    unnest.columns = p.a.arena->CopyArray(columns);
+  }
+  Expr* number = Call(p, kInt8ToInt4, {RelColumn(p, rel, 1, location)});
+  Expr* there = Call(p, kInt4LessEqual, {number, Call(p, kArrayLength, {array, Int4(p, 1)})});
+  Expr* subscript =
+      Call(p, kInt4Plus,
+           {number, Call(p, kInt4Minus, {Call(p, kArrayLower, {array, Int4(p, 1)}), Int4(p, 1)})});
+  Expr* none = Int4(p, 0);
+  none->is_null = true;
+  Expr* result = p.New(ExprKind::kCase, kInt4Oid, location);
+  result->args = p.a.arena->CopyArray(std::vector<const Expr*>{there, subscript, none});
+  return result;
+}
+
+bool IsOne(const Expr& expr) {
+  return expr.kind == ExprKind::kConst && !expr.is_null && expr.type == kInt4Oid &&
+         LoadBig<int32_t>(expr.value.data()) == 1;
+}
+
+}  // namespace
+
+Expr* NormalizeSetFunction(ParseState& p, Expr* call) {
+  if (call->function != kSubscripts) return call;
+  Expr* series = Call(p, kSeriesInt4,
+                      {Call(p, kArrayLower, {call->args[0], call->args[1]}),
+                       Call(p, kArrayUpper, {call->args[0], call->args[1]})});
+  series->location = call->location;
+  return series;
+}
+
+Expr* AddSelectFunction(ParseState& p, Expr* call, std::string_view name, int location) {
+  for (int rel : p.select_functions) {
+    const Expr& other = *p.rels[static_cast<size_t>(rel)].function;
+    bool beside = call->function == kSubscripts && other.function == kUnnest &&
+                  IsOne(*call->args[1]) && EqualExprs(call->args[0], other.args[0]);
+    if (beside) return SubscriptBeside(p, rel, call->args[0], location);
+  }
+  call = NormalizeSetFunction(p, call);
+  const ProcInfo* proc = FindProc(call->function);
+  bool here = proc->name == "generate_series" || call->function == kUnnest;
+  if (!here || !p.select_functions.empty())
+    RefuseAt(p, location, "set-returning function \"{}\" in the select list", name);
+  QueryRel rel{};
+  rel.kind = RelKind::kFunction;
+  rel.function = call;
+  rel.lateral = ContainsColumn(*call);
+  rel.alias = p.a.arena->CopyString(name);
+  rel.columns = p.a.arena->CopyArray(
+      std::vector<QueryColumn>{{rel.alias, call->type, call->typmod, TypeCollation(call->type)}});
+  int index = AddRel(p, rel);
+  p.select_functions.push_back(index);
+  return RelColumn(p, index, 0, location);
+}
+
+const JoinTree* JoinSelectFunctions(ParseState& p, const JoinTree* from) {
+  for (int index : p.select_functions) {
+    JoinTree* leaf = p.a.arena->New<JoinTree>();
+    leaf->is_leaf = true;
+    leaf->rel = index;
+    leaf->lateral = p.rels[static_cast<size_t>(index)].lateral;
+    if (from == nullptr) {
+      from = leaf;
+      continue;
+    }
+    JoinTree* join = p.a.arena->New<JoinTree>();
+    join->is_leaf = false;
+    join->rel = -1;
+    join->left = from;
+    join->right = leaf;
+    join->lateral = leaf->lateral;
+    from = join;
+  }
+  return from;
+}
+
+const void* SetFunctionOfTarget(const PgQuery__Node* value) {
+  while (value != nullptr && value->node_case == PG_QUERY__NODE__NODE_TYPE_CAST)
+    value = value->type_cast->arg;
+  bool call = value != nullptr && value->node_case == PG_QUERY__NODE__NODE_FUNC_CALL;
+  return call ? value->func_call : nullptr;
+}
+
+namespace {
+
+// $1 is the call's argument.
+struct QueryFunction {
+  std::string_view schema, name, sql;
+};
+constexpr QueryFunction kQueryFunctions[] = {
+    {"pg_catalog", "pg_options_to_table",
+     "SELECT pg_catalog.substr(o, 1, pg_catalog.strpos(o, '=') - 1) AS option_name, "
+     "pg_catalog.substr(o, pg_catalog.strpos(o, '=') + 1) AS option_value "
+     "FROM pg_catalog.unnest($1) AS u(o)"},
+    {"information_schema", "_pg_expandarray",
+     "SELECT x, n::int4 AS n FROM pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)"},
+    {"pg_catalog", "string_to_table",
+     "SELECT t AS string_to_table FROM pg_catalog.unnest(pg_catalog.string_to_array($1, $2)) AS "
+     "u(t)"},
+    {"pg_catalog", "pg_partition_ancestors",
+     "WITH RECURSIVE a(relid) AS (SELECT $1::pg_catalog.oid UNION ALL SELECT i.inhparent FROM a "
+     "JOIN pg_catalog.pg_inherits i ON i.inhrelid = a.relid) "
+     "SELECT relid::pg_catalog.regclass FROM a"},
+    {"pg_catalog", "aclexplode",
+     "SELECT (SELECT r.oid FROM pg_catalog.pg_authid r WHERE r.rolname = "
+     "pg_catalog.btrim(pg_catalog.split_part(i, '/', 2), '\"')) AS grantor, "
+     "coalesce((SELECT r.oid FROM pg_catalog.pg_authid r WHERE r.rolname = "
+     "pg_catalog.btrim(pg_catalog.split_part(i, '=', 1), '\"')), 0::pg_catalog.oid) AS grantee, "
+     "k.name AS privilege_type, pg_catalog.strpos(pg_catalog.split_part(pg_catalog.split_part(i, "
+     "'=', 2), '/', 1), k.letter || '*') > 0 AS is_grantable "
+     "FROM pg_catalog.unnest($1::text[]) AS u(i) JOIN (VALUES ('r', 'SELECT'), ('a', 'INSERT'), "
+     "('w', 'UPDATE'), ('d', 'DELETE'), ('D', 'TRUNCATE'), ('x', 'REFERENCES'), ('t', 'TRIGGER'), "
+     "('X', 'EXECUTE'), ('U', 'USAGE'), ('C', 'CREATE'), ('T', 'TEMPORARY'), ('c', 'CONNECT')) AS "
+     "k(letter, name) ON pg_catalog.strpos(pg_catalog.split_part(pg_catalog.split_part(i, '=', "
+     "2), '/', 1), k.letter) > 0"},
+};
+
+}  // namespace
+
+const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call) {
+  std::string_view name = RawString(call.funcname[call.n_funcname - 1]);
+  std::string_view schema = call.n_funcname > 1 ? RawString(call.funcname[0]) : "pg_catalog";
+  for (const QueryFunction& function : kQueryFunctions) {
+    if (function.name != name || function.schema != schema) continue;
+    auto outer = std::exchange(p.a.query_arguments, {call.args, call.n_args});
+    const Query* query = ExpandView(p.a, &p, name, function.sql);
+    p.a.query_arguments = outer;
+    return query;
+  }
+  return nullptr;
+}
+
+Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw) {
+  Expr* array = TransformExpr(p, raw.arg);
+  const TypeInfo* info = FindType(BaseType(array->type));
+  int location = ExprLocation(*array);
+  std::vector<const Expr*> args{array};
+  for (size_t i = 0; i < raw.n_indirection; i++) {
+    const PgQuery__Node* part = raw.indirection[i];
+    bool single =
+        part->node_case == PG_QUERY__NODE__NODE_A_INDICES && part->a_indices->is_slice == 0;
+    if (!single) RefuseAt(p, location, "slices of arrays and fields of values");
+    Expr* subscript = TransformExpr(p, part->a_indices->uidx);
+    Expr* number =
+        CoerceToTarget(p, subscript, kInt4Oid, -1, CoercionContext::kAssignment, false, -1);
+    if (number == nullptr)
+      ThrowAt(p, ExprLocation(*subscript), sqlstate::kDatatypeMismatch,
+              "array subscript must have type integer");
+    args.push_back(number);
+  }
+  if (info == nullptr || info->element == kInvalidOid) {
+    if (array->type == kJsonbOid || array->type == kJsonOid)
+      RefuseAt(p, location, "subscripts of {}", TypeText(array->type));
+    ThrowAt(p, location, sqlstate::kDatatypeMismatch,
+            "cannot subscript type {} because it does not support subscripting",
+            TypeText(array->type));
+  }
+  Expr* result = p.New(ExprKind::kCall, info->element, location);
+  result->function = kArraySubscript;
+  result->typmod = array->typmod;
+  result->collation = TypeCollation(info->element);
+  result->args = p.a.arena->CopyArray(args);
+  return result;
+}
+
+}  // namespace sluice

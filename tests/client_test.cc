@@ -1,0 +1,129 @@
+// The clients that people use, run as they are: psql's backslash commands, Python drivers and
+// SQLAlchemy's reflection, against a Sluice over two shards. And that the system views have the
+// columns that Postgres gives them.
+#include <cstdio>
+#include <gtest/gtest.h>
+
+#include "tests/harness.h"
+
+namespace sluice::test {
+namespace {
+
+struct Output {
+  int status = -1;
+  std::string text;
+};
+
+Output Run(const std::string& command) {
+  Output output;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  for (size_t got; (got = fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    output.text.append(buffer, got);
+  output.status = pclose(pipe);
+  return output;
+}
+
+class Clients : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    cluster_ = new Cluster(Cluster::Options{.shards = 2});
+    for (int shard = 1; shard <= 2; shard++) {
+      Client client(cluster_->ShardUrl(shard));
+      client.Must("CREATE TYPE mood AS ENUM ('sad', 'happy')");
+      client.Must(
+          "CREATE TABLE people (id int8 PRIMARY KEY, name text NOT NULL DEFAULT 'x', "
+          "born date, balance numeric(12,2), feels mood)");
+      client.Must(fmt::format(
+          "INSERT INTO people SELECT i, 'n' || i, date '2000-01-01' + i, i / 4.0, 'happy' "
+          "FROM generate_series({}, 20, 2) i",
+          shard));
+    }
+    Client client(cluster_->Url());
+    client.Must("CALL sluice.attach_table('people')");
+    client.Must("CREATE VIEW rich AS SELECT id, name FROM people WHERE balance > 3");
+  }
+  static void TearDownTestSuite() {
+    delete cluster_;
+    cluster_ = nullptr;
+  }
+
+  static Output Psql(const std::string& command) {
+    return Run(fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
+  }
+  static void RunPython(const std::string& script) {
+    Output output = Run(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'", SourceDirectory(),
+                                    script, cluster_->Url()));
+    EXPECT_EQ(output.status, 0) << output.text;
+  }
+
+  static inline Cluster* cluster_ = nullptr;
+};
+
+TEST_F(Clients, PsqlsCommandsRun) {
+  for (const char* command :
+       {"\\d",        "\\dt",        "\\dt+",       "\\d people", "\\d+ people", "\\d rich",
+        "\\d+ rich",  "\\dv",        "\\dv+",       "\\di",       "\\ds",        "\\dn",
+        "\\dn+",      "\\du",        "\\du+",       "\\dg",       "\\l",         "\\l+",
+        "\\df",       "\\df abs",    "\\df+ now",   "\\dT",       "\\dT+",       "\\dT mood",
+        "\\dx",       "\\des",       "\\des+",      "\\det",      "\\det+",      "\\dew",
+        "\\dew+",     "\\deu",       "\\deu+",      "\\dp",       "\\dm",        "\\dy",
+        "\\da",       "\\da count",  "\\db",        "\\db+",      "\\dc",        "\\dC",
+        "\\dd",       "\\dD",        "\\ddp",       "\\dE",       "\\dF",        "\\dFd",
+        "\\dFp",      "\\dFt",       "\\dl",        "\\dL",       "\\dO",        "\\do",
+        "\\dP",       "\\drds",      "\\dRp",       "\\dRs",      "\\dX",        "\\dA",
+        "\\dA+",      "\\dconfig",   "\\sv rich",   "\\dAc",      "\\dAf",       "\\dAo",
+        "\\dAp",      "\\d people_1", "\\z",         "\\dt public.*", "\\d pg_class", "\\dS"}) {
+    Output output = Psql(command);
+    EXPECT_EQ(output.status, 0) << command << "\n" << output.text;
+    EXPECT_EQ(output.text.find("ERROR"), std::string::npos) << command << "\n" << output.text;
+  }
+}
+
+TEST_F(Clients, PsqlShowsATable) {
+  std::string text = Psql("\\d people").text;
+  for (const char* part :
+       {"\"public.people\"", "id      | bigint", "not null | 'x'::text", "numeric(12,2)", "mood"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  text = Psql("\\d+ rich").text;
+  EXPECT_NE(text.find("View definition"), std::string::npos) << text;
+  text = Psql("\\dT+ mood").text;
+  EXPECT_NE(text.find("happy"), std::string::npos) << text;
+}
+
+TEST_F(Clients, Psycopg3) {
+  RunPython("with_psycopg.py");
+}
+TEST_F(Clients, Psycopg2AndSqlalchemy) {
+  RunPython("with_sqlalchemy.py");
+}
+TEST_F(Clients, Asyncpg) {
+  RunPython("with_asyncpg.py");
+}
+
+// Views that are queries here must look as Postgres's do: names, types and order of columns.
+TEST_F(Clients, SystemViewsHavePostgresColumns) {
+  Client client(cluster_->Url());
+  Answer views = client.Must(
+      "SELECT n.nspname || '.' || c.relname, c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = "
+      "c.relnamespace WHERE n.nspname IN ('pg_catalog', 'information_schema') ORDER BY 1");
+  int seen = 0;
+  for (const auto& view : views.rows) {
+    Answer answer = client.Query("SELECT * FROM " + *view[0] + " LIMIT 0");
+    if (answer.sqlstate == "0A000") continue;  // not supported, and said so
+    ASSERT_EQ(answer.sqlstate, "") << *view[0] << ": " << answer.message;
+    Answer columns = client.Must("SELECT attname, atttypid FROM pg_attribute WHERE attrelid = " +
+                                 *view[1] + " AND attnum > 0 ORDER BY attnum");
+    ASSERT_EQ(answer.names.size(), columns.rows.size()) << *view[0];
+    for (size_t i = 0; i < columns.rows.size(); i++) {
+      EXPECT_EQ(answer.names[i], *columns.rows[i][0]) << *view[0];
+      EXPECT_EQ(std::to_string(answer.types[i]), *columns.rows[i][1])
+          << *view[0] << "." << answer.names[i];
+    }
+    seen++;
+  }
+  EXPECT_GT(seen, 80);
+}
+
+}  // namespace
+}  // namespace sluice::test
