@@ -54,6 +54,16 @@ constexpr VirtualColumn kStreams[] = {{"pid", kInt4Oid},       {"server", kTextO
                                       {"held_back", kBoolOid}, {"held_back_ms", kFloat8Oid},
                                       {"query", kTextOid}};
 
+constexpr VirtualColumn kJobs[] = {
+    {"id", kInt8Oid},        {"view", kTextOid},      {"statement", kTextOid}, {"state", kTextOid},
+    {"waits_for", kTextOid}, {"rows_done", kInt8Oid}, {"error", kTextOid}};
+
+// One row a server whose changes are followed.
+constexpr VirtualColumn kShards[] = {{"server", kTextOid},       {"streaming", kBoolOid},
+                                     {"applied_lsn", kTextOid},  {"confirmed_lsn", kTextOid},
+                                     {"server_lsn", kTextOid},   {"lag_bytes", kInt8Oid},
+                                     {"lag_seconds", kFloat8Oid}};
+
 constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
 
 constexpr VirtualTable kAll[] = {{"pg_catalog", "pg_stat_activity", kActivity},
@@ -61,6 +71,8 @@ constexpr VirtualTable kAll[] = {{"pg_catalog", "pg_stat_activity", kActivity},
                                  {"sluice", "servers", kServers},
                                  {"sluice", "tables", kTables},
                                  {"sluice", "streams", kStreams},
+                                 {"sluice", "jobs", kJobs},
+                                 {"sluice", "shards", kShards},
                                  {"sluice", "status", kStatus}};
 
 }  // namespace

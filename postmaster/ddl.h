@@ -16,6 +16,8 @@
 
 namespace sluice {
 
+class Settings;
+
 struct DdlContext {
   // The session's catalog. After a change: a new one, not yet durable; the caller commits it by
   // CatalogStore at COMMIT or forgets it at ROLLBACK (and then registers the old one's objects
@@ -28,6 +30,10 @@ struct DdlContext {
   std::function<void(LogLevel level, const Error& notice)> notice;  // kNotice, kWarning
   RemoteRunner remote;
   std::string command_tag;  // out
+  // For materialized views: all settings; whether a view is complete; out: views to be built.
+  const Settings* configuration = nullptr;
+  std::function<bool(const Relation& view)> is_created;
+  std::vector<Oid> created_views;
 };
 
 // False if the statement is none that is known here; then nothing happened.
