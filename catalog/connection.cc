@@ -155,7 +155,8 @@ const Server& GetServer(const Catalog& catalog, Oid oid) {
 
 const ConnectionSpec* MakeConnectionSpec(const Catalog& catalog, Oid server_oid,
                                          std::string_view user, const RemoteSettings& settings,
-                                         const ConnectionLimits& limits, Arena* arena) {
+                                         const ConnectionLimits& limits, Arena* arena,
+                                         bool replication) {
   const Server& server = GetServer(catalog, server_oid);
   if (server.wrapper != kPostgresWrapper)
     Throw(sqlstate::kWrongObjectType, "server \"{}\" is not a server of {}", server.name,
@@ -172,6 +173,7 @@ const ConnectionSpec* MakeConnectionSpec(const Catalog& catalog, Oid server_oid,
   options.try_emplace("application_name", "sluice");
   options["client_encoding"] = "UTF8";
   options["gssencmode"] = "disable";  // the io worker reads the socket itself
+  if (replication) options["replication"] = "database";
   ResolveHosts(&options, server.name);
   return MakeSpec(Pairs(options.begin(), options.end()), server.name, SessionSetup(settings),
                   limits, arena);

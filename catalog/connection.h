@@ -30,10 +30,11 @@ struct ConnectionLimits {
 
 // In `arena`, which is to be shared memory if the io worker reads it. Host names are resolved here
 // (kept for a minute): nothing may block the io worker. Throws 08001 for a name that does not
-// resolve, 42704 where `user` has no user mapping.
+// resolve, 42704 where `user` has no user mapping. `replication`: the server end is a walsender.
 const ConnectionSpec* MakeConnectionSpec(const Catalog& catalog, Oid server, std::string_view user,
                                          const RemoteSettings& settings,
-                                         const ConnectionLimits& limits, Arena* arena);
+                                         const ConnectionLimits& limits, Arena* arena,
+                                         bool replication = false);
 
 // A foreign table of lines_fdw: keywords hostaddr and port, or path.
 const ConnectionSpec* MakeLinesSpec(const Catalog& catalog, const Relation& table,

@@ -31,13 +31,25 @@ constexpr VirtualColumn kStreams[] = {
     {"held_back", kBoolOid}, {"held_back_ms", kFloat8Oid}, {"first_row_ms", kFloat8Oid},
     {"age_ms", kFloat8Oid},  {"wait", kTextOid},           {"query", kTextOid}};
 
+constexpr VirtualColumn kJobs[] = {
+    {"id", kInt8Oid},        {"view", kTextOid},      {"statement", kTextOid}, {"state", kTextOid},
+    {"waits_for", kTextOid}, {"rows_done", kInt8Oid}, {"error", kTextOid}};
+
+// One row a server whose changes are followed.
+constexpr VirtualColumn kShards[] = {{"server", kTextOid},       {"streaming", kBoolOid},
+                                     {"applied_lsn", kTextOid},  {"confirmed_lsn", kTextOid},
+                                     {"server_lsn", kTextOid},   {"lag_bytes", kInt8Oid},
+                                     {"lag_seconds", kFloat8Oid}};
+
 constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
 
 // Their oids follow kSluiceSchemaOid, in this order: new ones come last.
 constexpr VirtualTable kSluiceViews[] = {{15001, "sluice", "servers", kServers, 'v'},
                                          {15002, "sluice", "tables", kTables, 'v'},
                                          {15003, "sluice", "streams", kStreams, 'v'},
-                                         {15004, "sluice", "status", kStatus, 'v'}};
+                                         {15004, "sluice", "status", kStatus, 'v'},
+                                         {15005, "sluice", "jobs", kJobs, 'v'},
+                                         {15006, "sluice", "shards", kShards, 'v'}};
 
 struct Loaded {
   std::vector<VirtualTable> tables;

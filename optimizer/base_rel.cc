@@ -108,7 +108,8 @@ void Planner::FilterPiece(const Select& select, Piece& piece,
 
 Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals) {
   const QueryRel& table = select.rels[static_cast<size_t>(rel)];
-  if (request_.for_view) return PlanStored(select, rel, quals);
+  if (request_.for_view || table.table->kind == RelationKind::kMaterializedView)
+    return PlanStored(select, rel, quals);
   Piece piece;
   piece.rels = uint64_t{1} << rel;
   piece.remote = true;

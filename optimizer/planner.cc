@@ -119,7 +119,8 @@ bool Planner::TryRouter(const Query& query) {
     }
     for (const QueryRel& rel : q.rels) {
       table_count += rel.kind == RelKind::kTable;
-      other |= rel.kind == RelKind::kVirtual;
+      other |= rel.kind == RelKind::kVirtual ||
+               (rel.table != nullptr && rel.table->kind == RelationKind::kMaterializedView);
       if (rel.subquery != nullptr) self(self, *rel.subquery);
     }
     for (const Cte& cte : q.ctes) self(self, *cte.query);

@@ -97,6 +97,14 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
     case PG_QUERY__NODE__NODE_VIEW_STMT:
       CreateView(ddl, *node.view_stmt);
       return "CREATE VIEW";
+    case PG_QUERY__NODE__NODE_CREATE_TABLE_AS_STMT:
+      if (node.create_table_as_stmt->objtype != PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW)
+        return std::nullopt;
+      CreateMaterializedView(ddl, *node.create_table_as_stmt);
+      return "CREATE MATERIALIZED VIEW";
+    case PG_QUERY__NODE__NODE_REFRESH_MAT_VIEW_STMT:
+      RefreshMaterializedView(ddl, *node.refresh_mat_view_stmt);
+      return "REFRESH MATERIALIZED VIEW";
     case PG_QUERY__NODE__NODE_CREATE_SCHEMA_STMT:
       CreateSchema(ddl, *node.create_schema_stmt);
       return "CREATE SCHEMA";

@@ -16,6 +16,8 @@
 
 namespace sluice {
 
+class Settings;
+
 struct DdlContext {
   // The session's catalog. After a change: a new one, not yet durable; the caller commits it by
   // CatalogStore at COMMIT or forgets it at ROLLBACK (and then registers the old one's objects
@@ -30,6 +32,10 @@ struct DdlContext {
   std::string command_tag;  // out
   // What the command does on servers belongs to it. Null: in a test without servers.
   DistributedTransaction* transaction = nullptr;
+  // For materialized views: all settings; whether a view is complete; out: views to be built.
+  const Settings* configuration = nullptr;
+  std::function<bool(const Relation& view)> is_created;
+  std::vector<Oid> created_views;
 };
 
 // False if the statement is none that is known here; then nothing happened.

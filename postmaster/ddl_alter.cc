@@ -215,6 +215,9 @@ void CheckKind(const Relation& relation, PgQuery__ObjectType wanted) {
        view = relation.kind == RelationKind::kView;
   if (wanted == PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE && !foreign)
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a foreign table", relation.name);
+  if (wanted == PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW &&
+      relation.kind != RelationKind::kMaterializedView)
+    Throw(sqlstate::kWrongObjectType, "\"{}\" is not a materialized view", relation.name);
   if (wanted == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW && !view)
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a view", relation.name);
 }
@@ -297,8 +300,12 @@ void AlterTable(Ddl& ddl, const PgQuery__AlterTableStmt& alter) {
   if (relation == nullptr) return;
   CheckKind(*relation, alter.objtype);
   for (size_t i = 0; i < alter.n_cmds; i++) {
-    RunAlter(ddl, relation, *alter.cmds[i]->alter_table_cmd);
     ddl.changed = true;
+    if (relation->kind == RelationKind::kMaterializedView) {
+      AlterMaterializedView(ddl, relation, *alter.cmds[i]->alter_table_cmd);
+      continue;
+    }
+    RunAlter(ddl, relation, *alter.cmds[i]->alter_table_cmd);
   }
   for (Relation* each : Tree(ddl, relation)) CheckViewsOf(ddl, *each);
 }
@@ -312,6 +319,7 @@ void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename) {
     }
     case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE:
     case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW:
     case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE: {
       Relation* relation = FindRelation(ddl, *rename.relation, rename.missing_ok);
       if (relation == nullptr) break;

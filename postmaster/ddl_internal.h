@@ -163,6 +163,12 @@ void CreateSchema(Ddl& ddl, const PgQuery__CreateSchemaStmt& create);  // ddl_dr
 // A relation and all below it; views that use them keep it from going (2BP01).
 void DropRelationTree(Ddl& ddl, Oid root);
 void CreateView(Ddl& ddl, const PgQuery__ViewStmt& create);  // ddl_view.cc
+// The columns of a query as the client wrote it.
+std::vector<ColumnInfo> AnalyzedColumns(Ddl& ddl, const RawStatement& statement);
+// ddl_matview.cc
+void CreateMaterializedView(Ddl& ddl, const PgQuery__CreateTableAsStmt& create);
+void RefreshMaterializedView(Ddl& ddl, const PgQuery__RefreshMatViewStmt& refresh);
+void AlterMaterializedView(Ddl& ddl, Relation* view, const PgQuery__AlterTableCmd& command);
 // The columns of a stored query.
 std::vector<ColumnInfo> ViewColumns(Ddl& ddl, const std::string& sql);
 void Drop(Ddl& ddl, const PgQuery__DropStmt& drop);  // ddl_drop.cc

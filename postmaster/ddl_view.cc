@@ -14,16 +14,6 @@ ColumnInfo ColumnOf(const Target& target) {
   return column;
 }
 
-std::vector<ColumnInfo> Analyzed(Ddl& ddl, const RawStatement& statement) {
-  std::vector<Oid> params;
-  const Query* query = AnalyzeSelect(statement, ddl.MakeAnalyzeContext(&params));
-  if (!params.empty()) Throw(sqlstate::kUndefinedParameter, "there is no parameter $1");
-  std::vector<ColumnInfo> columns;
-  for (const Target& target : query->targets)
-    if (!target.junk) columns.push_back(ColumnOf(target));
-  return columns;
-}
-
 void ApplyAliases(const PgQuery__ViewStmt& create, std::vector<ColumnInfo>* columns) {
   std::vector<std::string> aliases = StringList(create.aliases, create.n_aliases);
   if (aliases.size() > columns->size())
@@ -66,10 +56,20 @@ bool Reads(const Ddl& ddl, Oid view, Oid relation) {
 
 }  // namespace
 
+std::vector<ColumnInfo> AnalyzedColumns(Ddl& ddl, const RawStatement& statement) {
+  std::vector<Oid> params;
+  const Query* query = AnalyzeSelect(statement, ddl.MakeAnalyzeContext(&params));
+  if (!params.empty()) Throw(sqlstate::kUndefinedParameter, "there is no parameter $1");
+  std::vector<ColumnInfo> columns;
+  for (const Target& target : query->targets)
+    if (!target.junk) columns.push_back(ColumnOf(target));
+  return columns;
+}
+
 std::vector<ColumnInfo> ViewColumns(Ddl& ddl, const std::string& sql) {
   ParsedSql parsed = ParseSql(sql);
   SLUICE_ASSERT(parsed.statements().size() == 1);
-  return Analyzed(ddl, parsed.statements()[0]);
+  return AnalyzedColumns(ddl, parsed.statements()[0]);
 }
 
 void CreateView(Ddl& ddl, const PgQuery__ViewStmt& create) {
@@ -82,7 +82,7 @@ void CreateView(Ddl& ddl, const PgQuery__ViewStmt& create) {
 
   // Analysed as written first, so that errors have positions in the client's text.
   RawStatement query{create.query, ddl.statement.text, ddl.statement.location};
-  std::vector<ColumnInfo> columns = Analyzed(ddl, query);
+  std::vector<ColumnInfo> columns = AnalyzedColumns(ddl, query);
   ApplyAliases(create, &columns);
 
   std::vector<Oid> uses;

@@ -23,6 +23,7 @@
 #include "postmaster/server_config.h"
 #include "postmaster/server_kernels.h"
 #include "postmaster/settings.h"
+#include "postmaster/view_worker.h"
 #include "shm/shared_memory.h"
 #include "types/kernel.h"
 
@@ -34,7 +35,7 @@ enum class Phase {
   kRunning,
   kSmartShutdown,    // no new clients; waits until the last one leaves
   kStoppingClients,  // clients were told to leave
-  kStoppingWorkers,  // clients are gone; parallel workers were told to leave
+  kStoppingWorkers,  // clients are gone; parallel workers and the view worker were told to leave
   kStoppingIo,       // all others are gone; the io worker was told to leave
   kCrashed,          // a child died abnormally: waits until all are gone, then starts again
   kQuitting,         // immediate shutdown: waits until all are gone
@@ -201,6 +202,9 @@ void Postmaster::StartWorkers() {
       IoWorkerMain(config);
     });
   const ProcessTable& table = shared_memory->processes;
+  if (!Any(ProcessKind::kViewWorker))
+    Fork(table.view_worker, ProcessKind::kViewWorker,
+         [this] { ViewWorkerMain(directory_, &settings_); });
   for (uint32_t i = 0; i < table.parallel_workers; i++) {
     ProcNumber number = table.first_parallel_worker + i;
     bool lives = std::any_of(children_.begin(), children_.end(),
@@ -286,6 +290,7 @@ void Postmaster::EnterPhase(Phase phase) {
       break;
     case Phase::kStoppingWorkers:
       SignalChildren(SIGTERM, of_kind(ProcessKind::kParallelWorker));
+      SignalChildren(SIGTERM, of_kind(ProcessKind::kViewWorker));
       break;
     case Phase::kStoppingIo:
       SignalChildren(SIGTERM, of_kind(ProcessKind::kIoWorker));
@@ -306,7 +311,8 @@ void Postmaster::AdvancePhase() {
   bool clients = Any(ProcessKind::kClientBackend);
   if (phase_ == Phase::kSmartShutdown && !clients) EnterPhase(Phase::kStoppingClients);
   if (phase_ == Phase::kStoppingClients && !clients) EnterPhase(Phase::kStoppingWorkers);
-  if (phase_ == Phase::kStoppingWorkers && !Any(ProcessKind::kParallelWorker))
+  if (phase_ == Phase::kStoppingWorkers && !Any(ProcessKind::kParallelWorker) &&
+      !Any(ProcessKind::kViewWorker))
     EnterPhase(Phase::kStoppingIo);
   if (!children_.empty()) return;
   if (phase_ == Phase::kStoppingIo || phase_ == Phase::kQuitting) done_ = true;

@@ -51,11 +51,18 @@ StreamGroup* MakeGroup(const Catalog& catalog, const RemoteSession& session,
   return group;
 }
 
+struct SliceGuard {
+  const Slice& slice;
+  ~SliceGuard() { ReleaseSlice(slice); }
+};
+
+}  // namespace
+
 // The DataRow messages of a slice, each 'D', length, column count, then length and bytes a column.
 // The io worker checked that messages are whole; what is inside them is checked here.
-void AppendRows(const Slice& slice, std::vector<RemoteRow>* rows) {
-  const char* at = slice.data;
-  const char* end = slice.data + slice.size_bytes;
+void AppendRemoteRows(const char* data, size_t size_bytes, std::vector<RemoteRow>* rows) {
+  const char* at = data;
+  const char* end = data + size_bytes;
   auto need = [&](const char* limit, size_t bytes) {
     if (static_cast<size_t>(limit - at) < bytes)
       Throw(sqlstate::kProtocolViolation, "malformed DataRow message from a server");
@@ -84,13 +91,6 @@ void AppendRows(const Slice& slice, std::vector<RemoteRow>* rows) {
   }
 }
 
-struct SliceGuard {
-  const Slice& slice;
-  ~SliceGuard() { ReleaseSlice(slice); }
-};
-
-}  // namespace
-
 std::vector<Result<RemoteRows>> TryRemoteQueries(const Catalog& catalog,
                                                  const RemoteSession& session,
                                                  std::span<const RemoteQuery> queries) {
@@ -105,7 +105,7 @@ std::vector<Result<RemoteRows>> TryRemoteQueries(const Catalog& catalog,
   while (consumer.ClaimOrWait(&slice, WaitEvent::kAppendReady)) {
     SliceGuard guard{slice};
     if (slice.kind == SliceKind::kDataRows || slice.kind == SliceKind::kOversized)
-      AppendRows(slice, &results[slice.stream]->rows);
+      AppendRemoteRows(slice.data, slice.size_bytes, &results[slice.stream]->rows);
   }
   for (size_t i = 0; i < queries.size(); i++) {
     const Stream& stream = group->streams[i];

@@ -24,6 +24,9 @@ struct RemoteRows {
   std::string command_tag;
 };
 
+// Appends whole DataRow messages with values in the text format. Throws 08P01.
+void AppendRemoteRows(const char* data, size_t size_bytes, std::vector<RemoteRow>* rows);
+
 // How this session reaches servers.
 struct RemoteSession {
   std::string user;

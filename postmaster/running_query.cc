@@ -1,5 +1,7 @@
 #include "postmaster/running_query.h"
 
+#include "postmaster/view_reader.h"
+
 #include "catalog/connection.h"
 #include "catalog/partition_router.h"
 #include "common/bytes.h"
@@ -90,6 +92,7 @@ void RunningQuery::Finish() {
   if (slice_) ReleaseSlice(*slice_);
   slice_.reset();
   executor_.reset();  // before the arena: it waits until nobody else uses that
+  view_snapshot_.reset();
 }
 
 void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& options) {
@@ -135,6 +138,18 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
                                                     session.catalog->relations.at(relation));
     return
         [router](const Batch& keys, std::span<uint32_t> targets) { router->Route(keys, targets); };
+  };
+  context_.scan_view = [this, session](const ViewScanPlan& scan) {
+    // All views of a statement are read at one epoch.
+    if (view_snapshot_ == nullptr) {
+      ViewStore* store = SharedViewStore(session.settings->Text("data_directory"));
+      if (store == nullptr)
+        Throw(sqlstate::kObjectNotInPrerequisiteState,
+              "materialized view \"{}\" has not been populated", scan.relation_name);
+      view_snapshot_ = store->Snapshot();
+    }
+    view_snapshot_->CheckReadable(scan.relation);
+    return view_snapshot_->Scan(scan.relation, scan.columns);
   };
   context_.scan_virtual = [session](std::string_view name, const VirtualRowSink& row) {
     ScanVirtualTable(session, name, row);

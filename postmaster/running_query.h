@@ -11,6 +11,7 @@
 #include "parser/query.h"
 #include "postmaster/row_sink.h"
 #include "shm/query_arena.h"
+#include "stream/view_store.h"
 
 namespace sluice {
 
@@ -75,6 +76,7 @@ class RunningQuery {
   Arena arena_{blocks_, 64 * 1024};
   ExecutorContext context_;
   const PlannedStatement* plan_ = nullptr;
+  std::unique_ptr<ViewSnapshot> view_snapshot_;  // once a live view is read
   std::unique_ptr<Executor> executor_;
   bool done_ = false;
   LeaseSet* leases_ = nullptr;

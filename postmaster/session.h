@@ -15,6 +15,7 @@
 #include "postmaster/transaction.h"
 
 struct PgQuery__Node;
+struct PgQuery__FuncCall;
 
 namespace sluice {
 
@@ -120,6 +121,19 @@ class Session {
   void RestoreCatalog(const std::shared_ptr<const Catalog>& to);
   void DropPortals(int level_min);  // those of that level and deeper
 
+  // --- session_view.cc: live views
+  std::shared_ptr<const Catalog> CommittedCatalog();
+  bool IsViewCreated(const Relation& view);
+  void RefuseOwnViews(std::span<const Oid> views);
+  void WaitForViewsOf(const Query& query);
+  void FlushViews();
+  void FinishViews();
+  void RemoveViews(std::vector<Oid> views);
+  std::optional<CommandResult> RunViewCommand(const RawStatement& raw);
+  void RunWait(const PgQuery__FuncCall& call);
+  void CancelJob(Oid job);
+  void NoticeBackgroundDdl();
+
   // --- session_setting.cc
   CommandResult RunSet(const RawStatement& raw);
   CommandResult RunShow(const RawStatement& raw);
@@ -153,6 +167,7 @@ class Session {
   bool catalog_pending_ = false;
   std::shared_ptr<const Catalog> catalog_base_;
   std::vector<std::shared_ptr<const Catalog>> catalog_saved_;
+  std::vector<Oid> new_views_;  // materialized views that this transaction has made
   Transaction transaction_;
   std::unique_ptr<LeaseSet> leases_;  // before the portals, whose queries use them
   DistributedTransaction distributed_{[this] { return MakeQuerySession(); }};

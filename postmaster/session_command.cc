@@ -41,6 +41,9 @@ Session::CommandResult Session::RunCommand(const std::shared_ptr<Statement>& sta
       return RunExplain(statement);
     case PG_QUERY__NODE__NODE_UNLISTEN_STMT:
       return {"UNLISTEN", std::nullopt};  // nothing can be listened to
+    case PG_QUERY__NODE__NODE_CALL_STMT:
+      if (auto result = RunViewCommand(raw)) return std::move(*result);
+      return RunDdlCommand(raw);
     default:
       return RunDdlCommand(raw);
   }
@@ -67,8 +70,11 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
                      },
                      {},
                      &distributed_};
+  context.configuration = &settings_;
+  context.is_created = [this](const Relation& view) { return IsViewCreated(view); };
   if (!RunDdl(raw, context)) Refuse("{} is not supported", CommandName(raw));
   if (catalog_pending_ && catalog_base_ == nullptr) catalog_base_ = before;
+  new_views_.insert(new_views_.end(), context.created_views.begin(), context.created_views.end());
   return {context.command_tag, std::nullopt};
 }
 
@@ -86,6 +92,7 @@ void Session::StartTransaction() {
 }
 
 void Session::Commit() {
+  bool catalog_changed = catalog_pending_;
   DropPortals(0);
   try {
     distributed_.Commit();
@@ -106,9 +113,11 @@ void Session::Commit() {
   catalog_saved_.clear();
   while (settings_.level() > 0) settings_.EndLevel(true);
   transaction_.End();
+  if (catalog_changed) FinishViews();
 }
 
 void Session::Rollback() {
+  new_views_.clear();
   DropPortals(0);
   distributed_.Rollback();
   RestoreCatalog(catalog_base_);

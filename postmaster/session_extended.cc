@@ -1,6 +1,7 @@
 // The extended query protocol: Parse, Bind, Describe, Execute, Close.
 #include <pg_query/pg_query.pb-c.h>
 
+#include "parser/extra_commands.h"
 #include "postmaster/session.h"
 #include "types/codec.h"
 
@@ -22,7 +23,8 @@ void Session::Parse(BodyReader body) {
   else if (statements_.contains(name))
     Throw(sqlstate::kDuplicatePreparedStatement, "prepared statement \"{}\" already exists", name);
 
-  auto parsed = std::make_shared<const ParsedSql>(ParseSql(text));
+  std::optional<std::string> call = TranslateExtraCommand(text);
+  auto parsed = std::make_shared<const ParsedSql>(ParseSql(call ? *call : text));
   if (parsed->statements().size() > 1)
     Throw(sqlstate::kSyntaxError, "cannot insert multiple commands into a prepared statement");
   auto statement = std::make_shared<Statement>();

@@ -2,6 +2,7 @@
 #include <pg_query/pg_query.pb-c.h>
 
 #include "parser/analyze.h"
+#include "parser/extra_commands.h"
 #include "postmaster/session.h"
 #include "postmaster/session_functions.h"
 #include "types/codec.h"
@@ -45,7 +46,8 @@ bool SameColumns(const std::vector<ColumnDescription>& a, const std::vector<Colu
 
 void Session::SimpleQuery(std::string_view text) {
   BeginStatement(text);
-  auto parsed = std::make_shared<const ParsedSql>(ParseSql(text));
+  std::optional<std::string> call = TranslateExtraCommand(text);
+  auto parsed = std::make_shared<const ParsedSql>(ParseSql(call ? *call : text));
   if (parsed->statements().empty()) {
     MessageWriter message(client_.out());
     message.Begin('I');
@@ -148,6 +150,7 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
   QuerySession session = MakeQuerySession();
   if (statement->completion == nullptr) {
     const Query* query = QueryToRun(statement, arena);
+    WaitForViewsOf(*query);
     try {
       return std::make_unique<RunningQuery>(session, *query, options);
     } catch (const QueryError& e) {

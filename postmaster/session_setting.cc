@@ -1,8 +1,11 @@
 // SET, RESET, SHOW.
 #include <pg_query/pg_query.pb-c.h>
 
+#include "catalog/virtual_tables.h"
+#include "postmaster/running_query.h"
 #include "postmaster/session.h"
 #include "postmaster/setting_checks.h"
+#include "postmaster/virtual_rows.h"
 
 namespace sluice {
 namespace {
@@ -104,6 +107,7 @@ Session::CommandResult Session::RunSet(const RawStatement& raw) {
   if (strcasecmp(name.c_str(), "session_authorization") == 0 && text != user_)
     Refuse("SET SESSION AUTHORIZATION is not supported");
   settings_.Set(name, text, SettingSource::kSession, local);
+  if (strcasecmp(name.c_str(), "background_ddl") == 0) NoticeBackgroundDdl();
   return {"SET", std::nullopt};
 }
 
@@ -125,6 +129,12 @@ void Session::SetTransactionModes(std::string_view prefix,
 std::vector<ColumnDescription> Session::ShowColumns(const char* name) {
   if (strcasecmp(name, "all") == 0)
     return {{"name", kTextOid, -1}, {"setting", kTextOid, -1}, {"description", kTextOid, -1}};
+  if (strcasecmp(name, "jobs") == 0) {
+    std::vector<ColumnDescription> columns;
+    for (const VirtualColumn& column : FindVirtualTable("sluice", "jobs")->columns)
+      columns.push_back({std::string(column.name), kTextOid, -1});
+    return columns;
+  }
   const SettingInfo* info = FindSetting(name);
   return {{info != nullptr ? std::string(info->name) : std::string(name), kTextOid, -1}};
 }
@@ -138,6 +148,10 @@ Session::CommandResult Session::RunShow(const RawStatement& raw) {
     for (const SettingInfo& info : AllSettings()) sorted.emplace(info.name, &info);
     for (const auto& [key, info] : sorted)
       rows.rows.push_back({key, settings_.Show(key), std::string(info->description)});
+  } else if (strcasecmp(name, "jobs") == 0) {
+    ScanVirtualTable(MakeQuerySession(), "jobs", [&](VirtualRow row) {
+      rows.rows.push_back({row.begin(), row.end()});
+    });
   } else {
     rows.rows.push_back({settings_.Show(name)});
   }

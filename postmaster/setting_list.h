@@ -88,6 +88,12 @@
   X("default_transaction_isolation", kEnum, kUser, "", "read committed", 0, 0, \
     "serializable|repeatable read|read committed|read uncommitted", false, "Statements", \
     "Isolation level of new transactions.") \
+  X("background_ddl", kBool, kUser, "", "off", 0, 0, "", false, "Live views", \
+    "CREATE MATERIALIZED VIEW returns when its job is durable, not when the view is complete.") \
+  X("creating_view_read", kEnum, kUser, "", "wait", 0, 0, "wait|error", false, "Live views", \
+    "What a query does that reads a materialized view which is still being created.") \
+  X("fresh_reads", kBool, kUser, "", "off", 0, 0, "", false, "Live views", \
+    "Queries of materialized views wait until all that was committed before is in them.") \
   X("default_transaction_read_only", kBool, kUser, "", "off", 0, 0, "", true, "Statements", \
     "Whether new transactions are read-only.") \
   X("default_transaction_deferrable", kBool, kUser, "", "off", 0, 0, "", false, "Statements", \

@@ -1,11 +1,14 @@
 #include "postmaster/virtual_rows.h"
 
 #include "catalog/catalog.h"
+#include "catalog/quote.h"
 #include "postmaster/child_process.h"
 #include "postmaster/pg_catalog.h"
 #include "postmaster/running_query.h"
 #include "postmaster/settings.h"
+#include "postmaster/view_reader.h"
 #include "shm/shared_memory.h"
+#include "stream/pgoutput.h"
 #include "types/codec.h"
 
 namespace sluice {
@@ -293,6 +296,56 @@ void ScanStreams(const VirtualRowSink& sink) {
   }
 }
 
+// Views that are not created; a job is its view's creation.
+void ScanJobs(const QuerySession& session, const VirtualRowSink& sink) {
+  const Catalog& catalog = *session.catalog;
+  ViewStore* store = SharedViewStore(session.settings->Text("data_directory"));
+  std::unique_ptr<ViewSnapshot> snapshot = store == nullptr ? nullptr : store->Snapshot();
+  for (const auto& [oid, view] : catalog.relations) {
+    if (view.kind != RelationKind::kMaterializedView) continue;
+    ViewStatus status = StatusOfView(snapshot.get(), view);
+    if (status.state == ViewState::kCreated) continue;
+    std::string waits_for;
+    for (Oid used : view.view_uses) {
+      const Relation* relation = catalog.FindRelation(used);
+      if (relation == nullptr || relation->kind != RelationKind::kMaterializedView ||
+          StatusOfView(snapshot.get(), *relation).state == ViewState::kCreated)
+        continue;
+      waits_for +=
+          (waits_for.empty() ? "" : ", ") + QuoteQualified(relation->schema, relation->name);
+    }
+    Value row[] = {std::to_string(oid),
+                   QuoteQualified(view.schema, view.name),
+                   view.view_command,
+                   NameOf(status.state),
+                   waits_for.empty() ? std::nullopt : Value(waits_for),
+                   std::to_string(status.rows),
+                   status.error ? Value(status.error->message) : std::nullopt};
+    sink(row);
+  }
+}
+
+void ScanShards(const Catalog& catalog, const VirtualRowSink& sink) {
+  for (const ReplicatedServer& entry : shared_memory->live_views.servers) {
+    Oid oid = entry.server.load(std::memory_order_acquire);  // W1
+    if (oid == 0) break;
+    auto server = catalog.servers.find(oid);
+    uint64_t applied = entry.applied_lsn.load(std::memory_order_acquire);  // W2
+    if (server == catalog.servers.end() || applied == ~uint64_t{0}) continue;
+    uint64_t reached = entry.server_lsn.load(std::memory_order_relaxed);
+    uint64_t lag_bytes = reached > applied ? reached - applied : 0;
+    int64_t lag_us = entry.server_time_us.load(std::memory_order_relaxed) -
+                     entry.applied_at_us.load(std::memory_order_relaxed);
+    double lag_s = lag_bytes == 0 ? 0 : static_cast<double>(std::max<int64_t>(lag_us, 0)) / 1e6;
+    Value row[] = {
+        server->second.name,     entry.streaming.load(std::memory_order_relaxed) != 0 ? "t" : "f",
+        LsnText(applied),        LsnText(entry.confirmed_lsn.load(std::memory_order_relaxed)),
+        LsnText(reached),        std::to_string(lag_bytes),
+        fmt::format("{}", lag_s)};
+    sink(row);
+  }
+}
+
 void ScanStatus(const VirtualRowSink& sink) {
   const SharedMemory& shared = *shared_memory;
   auto put = [&](const char* name, std::string value) {
@@ -331,6 +384,8 @@ void ScanVirtualTable(const QuerySession& session, std::string_view name,
   if (name == "servers") return ScanServers(*session.catalog, row);
   if (name == "tables") return ScanTables(*session.catalog, row);
   if (name == "streams") return ScanStreams(row);
+  if (name == "jobs") return ScanJobs(session, row);
+  if (name == "shards") return ScanShards(*session.catalog, row);
   if (name == "status") return ScanStatus(row);
   const VirtualTable* table = FindVirtualTable("pg_catalog", name);
   bool here = table != nullptr && (table->kind == 'r' || IsEmptyView(name));

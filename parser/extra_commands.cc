@@ -1,0 +1,93 @@
+#include "parser/extra_commands.h"
+
+#include <pg_query.h>
+#include <pg_query/pg_query.pb-c.h>
+#include <strings.h>
+#include <vector>
+
+#include "common/error.h"
+
+namespace sluice {
+namespace {
+
+// Words and signs of a short text; empty where the scanner does not understand it.
+std::vector<std::string> Tokens(const std::string& text) {
+  std::vector<std::string> tokens;
+  PgQueryScanResult scanned = pg_query_scan(text.c_str());
+  if (scanned.error == nullptr) {
+    PgQuery__ScanResult* result = pg_query__scan_result__unpack(
+        nullptr, scanned.pbuf.len, reinterpret_cast<const uint8_t*>(scanned.pbuf.data));
+    for (size_t i = 0; result != nullptr && i < result->n_tokens; i++) {
+      const PgQuery__ScanToken& token = *result->tokens[i];
+      if (token.token == PG_QUERY__TOKEN__SQL_COMMENT || token.token == PG_QUERY__TOKEN__C_COMMENT)
+        continue;
+      tokens.push_back(text.substr(static_cast<size_t>(token.start),
+                                   static_cast<size_t>(token.end - token.start)));
+    }
+    if (result != nullptr) pg_query__scan_result__free_unpacked(result, nullptr);
+  }
+  pg_query_free_scan_result(scanned);
+  return tokens;
+}
+
+bool Is(const std::string& token, const char* word) {
+  return strcasecmp(token.c_str(), word) == 0;
+}
+
+// Whether it may be one, without scanning: most texts are none.
+bool MayBe(std::string_view text) {
+  if (text.size() > 1000) return false;
+  for (const char* word : {"flush", "wait", "cancel"}) {
+    size_t length = std::string_view(word).size();
+    for (size_t at = 0; at + length <= text.size(); at++)
+      if (strncasecmp(text.data() + at, word, length) == 0) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void ThrowSyntax(const std::string& token) {
+  if (token.empty()) Throw(sqlstate::kSyntaxError, "syntax error at end of input");
+  Throw(sqlstate::kSyntaxError, "syntax error at or near \"{}\"", token);
+}
+
+std::string Literal(const std::string& text) {
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? "''" : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::optional<std::string> TranslateExtraCommand(std::string_view text) {
+  if (!MayBe(text)) return std::nullopt;
+  std::vector<std::string> tokens = Tokens(std::string(text));
+  while (!tokens.empty() && tokens.back() == ";") tokens.pop_back();
+  if (tokens.empty()) return std::nullopt;
+  auto token = [&](size_t i) { return i < tokens.size() ? tokens[i] : std::string(); };
+  if (Is(tokens[0], "flush")) {
+    if (tokens.size() > 1) ThrowSyntax(tokens[1]);
+    return "CALL sluice.flush()";
+  }
+  if (Is(tokens[0], "wait")) {
+    if (tokens.size() == 1) return "CALL sluice.wait()";
+    if (!Is(token(1), "materialized") || !Is(token(2), "view")) ThrowSyntax(tokens[1]);
+    if (tokens.size() < 4) ThrowSyntax("");
+    std::string name;
+    for (size_t i = 3; i < tokens.size(); i++) name += tokens[i];
+    return "CALL sluice.wait(" + Literal(name) + ")";
+  }
+  if (Is(tokens[0], "cancel")) {
+    if (!Is(token(1), "job") && !Is(token(1), "jobs")) ThrowSyntax(token(1));
+    std::string arguments;
+    for (size_t i = 2; i < tokens.size(); i++) {
+      bool number = tokens[i].find_first_not_of("0123456789") == std::string::npos;
+      if (number != (i % 2 == 0) || (!number && tokens[i] != ",")) ThrowSyntax(tokens[i]);
+      arguments += tokens[i];
+    }
+    if (arguments.empty() || arguments.back() == ',') ThrowSyntax("");
+    return "CALL sluice.cancel_jobs(" + arguments + ")";
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice

@@ -1,0 +1,236 @@
+// Live views as a session meets them: waiting for them, FLUSH, jobs.
+#include <charconv>
+#include <pg_query/pg_query.pb-c.h>
+
+#include "catalog/quote.h"
+#include "common/log.h"
+#include "parser/walk.h"
+#include "postmaster/remote_query.h"
+#include "postmaster/session.h"
+#include "postmaster/view_definition.h"
+#include "postmaster/view_reader.h"
+#include "shm/live_views.h"
+#include "shm/shared_memory.h"
+#include "stream/change_reader.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kDocumentation = "docs/live_views.md";
+
+void CollectViews(const Query& query, std::vector<const Relation*>* views);
+
+void CollectViews(const Expr& expr, std::vector<const Relation*>* views) {
+  if (expr.subquery != nullptr) CollectViews(*expr.subquery, views);
+  ForEachChild(expr, [&](const Expr& child) { CollectViews(child, views); });
+}
+
+void CollectViews(const Query& query, std::vector<const Relation*>* views) {
+  for (const QueryRel& rel : query.rels)
+    if (rel.table != nullptr && rel.table->kind == RelationKind::kMaterializedView)
+      views->push_back(rel.table);
+  ForEachQueryExpr(query, [&](const Expr& expr) { CollectViews(expr, views); });
+  ForEachSubquery(query, [&](const Query& below) { CollectViews(below, views); });
+}
+
+int64_t IntegerOf(const PgQuery__Node& node) {
+  if (node.node_case == PG_QUERY__NODE__NODE_A_CONST &&
+      node.a_const->val_case == PG_QUERY__A__CONST__VAL_IVAL)
+    return node.a_const->ival->ival;
+  if (node.node_case == PG_QUERY__NODE__NODE_A_CONST && !node.a_const->isnull &&
+      node.a_const->val_case == PG_QUERY__A__CONST__VAL__NOT_SET)
+    return 0;
+  Throw(sqlstate::kInvalidParameterValue, "a job's number is wanted");
+}
+
+}  // namespace
+
+// Of the newest catalog, or in a transaction with changes, of what it began with.
+std::shared_ptr<const Catalog> Session::CommittedCatalog() {
+  if (catalog_pending_) return catalog_base_;
+  catalog_ = follower_->Refresh();
+  return catalog_;
+}
+
+bool Session::IsViewCreated(const Relation& view) {
+  ViewStore* store = SharedViewStore(config_.directory);
+  if (store == nullptr) return false;
+  std::unique_ptr<ViewSnapshot> snapshot = store->Snapshot();
+  return StatusOfView(snapshot.get(), view).state == ViewState::kCreated;
+}
+
+// Those that this transaction has made itself are built when it commits.
+void Session::RefuseOwnViews(std::span<const Oid> views) {
+  if (!catalog_pending_) return;
+  for (Oid oid : views) {
+    const Relation* now = catalog_->FindRelation(oid);
+    const Relation* before = catalog_base_->FindRelation(oid);
+    bool same = now != nullptr && before != nullptr &&
+                ViewDefinitionText(*now) == ViewDefinitionText(*before);
+    if (!same)
+      throw QueryError(
+          MakeError(sqlstate::kObjectNotInPrerequisiteState,
+                    "materialized view \"{}\" has not been populated",
+                    now == nullptr ? "?" : now->name)
+              .Detail("It was created or refreshed in this transaction, and is built when the "
+                      "transaction commits."));
+  }
+}
+
+void Session::WaitForViewsOf(const Query& query) {
+  std::vector<const Relation*> views;
+  CollectViews(query, &views);
+  if (views.empty()) return;
+  std::vector<Oid> oids;
+  for (const Relation* view : views) oids.push_back(view->oid);
+  RefuseOwnViews(oids);
+  bool error = settings_.Text("creating_view_read") == "error";
+  for (const Relation* view : views) {
+    if (!error || IsViewCreated(*view)) continue;
+    throw QueryError(MakeError(sqlstate::kObjectNotInPrerequisiteState,
+                               "materialized view \"{}\" is still being created", view->name)
+                         .Hint("WAIT MATERIALIZED VIEW waits for it, as a query does with "
+                               "creating_view_read = 'wait'."));
+  }
+  if (settings_.Boolean("fresh_reads")) FlushViews();
+  WaitForViews(
+      config_.directory, [this] { return CommittedCatalog(); }, oids);
+}
+
+// A mark is written on every shard: when it has come, so has everything committed before.
+void Session::FlushViews() {
+  std::vector<RemoteQuery> queries;
+  std::shared_ptr<const Catalog> catalog = CommittedCatalog();
+  for (const ReplicatedServer& entry : shared_memory->live_views.servers) {
+    Oid server = entry.server.load(std::memory_order_acquire);  // W1
+    if (server == 0) break;
+    bool dropped = entry.applied_lsn.load(std::memory_order_acquire) == ~uint64_t{0};
+    if (dropped || !catalog->servers.contains(server)) continue;
+    queries.push_back(
+        {server, fmt::format("SELECT pg_catalog.pg_logical_emit_message(true, '{}', 'flush')",
+                             kMarkMessagePrefix)});
+  }
+  QuerySession session = MakeQuerySession();
+  std::vector<RemoteRows> answers = RunRemoteQueries(*catalog, RemoteSessionOf(session), queries);
+  std::vector<ServerPosition> positions;
+  for (size_t i = 0; i < queries.size(); i++)
+    positions.push_back({queries[i].server, ParseLsn(answers[i].rows.at(0).at(0).value_or(""))});
+  WaitForPositions(positions);
+}
+
+// After COMMIT: jobs of this transaction's views are durable.
+void Session::FinishViews() {
+  std::vector<Oid> views = std::exchange(new_views_, {});
+  WakeViewWorker();
+  if (views.empty()) return;
+  catalog_ = follower_->Refresh();
+  std::erase_if(views, [&](Oid view) { return catalog_->FindRelation(view) == nullptr; });
+  if (settings_.Boolean("background_ddl")) return;
+  try {
+    WaitForViews(
+        config_.directory, [this] { return CommittedCatalog(); }, views);
+  } catch (...) {
+    RemoveViews(views);
+    throw;
+  }
+}
+
+// Views of a statement that did not get what it waited for, and what reads them.
+void Session::RemoveViews(std::vector<Oid> views) {
+  HoldInterrupts hold;
+  for (;;) {
+    std::shared_ptr<const Catalog> now = follower_->Refresh();
+    Catalog changed = *now;
+    for (size_t i = 0; i < views.size(); i++)
+      for (const auto& [oid, relation] : changed.relations) {
+        const auto& uses = relation.view_uses;
+        bool reads = std::find(uses.begin(), uses.end(), views[i]) != uses.end();
+        if (reads && std::find(views.begin(), views.end(), oid) == views.end())
+          views.push_back(oid);
+      }
+    for (Oid view : views) changed.relations.erase(view);
+    Status status = follower_->store()->Commit(changed, now->generation);
+    follower_->Forget();
+    if (status.ok()) break;
+    if (status.error().state != sqlstate::kSerializationFailure) {
+      LogError(LogLevel::kWarning, status.error());
+      break;
+    }
+  }
+  WakeViewWorker();
+}
+
+std::optional<Session::CommandResult> Session::RunViewCommand(const RawStatement& raw) {
+  const PgQuery__FuncCall& call = *raw.node->call_stmt->funccall;
+  if (call.n_funcname != 2 || std::string_view(call.funcname[0]->string->sval) != "sluice")
+    return std::nullopt;
+  std::string_view name = call.funcname[1]->string->sval;
+  if (name == "flush") {
+    FlushViews();
+    return CommandResult{"FLUSH", std::nullopt};
+  }
+  if (name == "wait") {
+    RunWait(call);
+    return CommandResult{"WAIT", std::nullopt};
+  }
+  if (name == "cancel_jobs") {
+    for (size_t i = 0; i < call.n_args; i++) CancelJob(static_cast<Oid>(IntegerOf(*call.args[i])));
+    return CommandResult{"CANCEL JOBS", std::nullopt};
+  }
+  return std::nullopt;
+}
+
+void Session::RunWait(const PgQuery__FuncCall& call) {
+  std::vector<Oid> views;
+  if (call.n_args == 0) {
+    for (const auto& [oid, relation] : catalog_->relations)
+      if (relation.kind == RelationKind::kMaterializedView) views.push_back(oid);
+  } else {
+    // The name is read by the grammar.
+    ParsedSql parsed = ParseSql(std::string("TABLE ") + call.args[0]->a_const->sval->sval);
+    const PgQuery__RangeVar& name =
+        *parsed.statements()[0].node->select_stmt->from_clause[0]->range_var;
+    std::string_view schema = name.schemaname == nullptr ? "" : name.schemaname;
+    const Relation* view = schema.empty()
+                               ? catalog_->FindRelation(SearchPath(settings_, user_), name.relname)
+                               : catalog_->FindRelation(schema, name.relname);
+    if (view == nullptr)
+      Throw(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name.relname);
+    if (view->kind != RelationKind::kMaterializedView)
+      Throw(sqlstate::kWrongObjectType, "\"{}\" is not a materialized view", view->name);
+    views.push_back(view->oid);
+  }
+  RefuseOwnViews(views);
+  // WAIT for all is not ended by one that failed before.
+  if (call.n_args == 0)
+    std::erase_if(views, [&](Oid oid) {
+      ViewStore* store = SharedViewStore(config_.directory);
+      if (store == nullptr) return false;
+      auto snapshot = store->Snapshot();
+      return StatusOfView(snapshot.get(), catalog_->relations.at(oid)).state == ViewState::kFailed;
+    });
+  WaitForViews(
+      config_.directory, [this] { return CommittedCatalog(); }, views);
+}
+
+// A job's number is its view's: cancelling it is dropping a view that is not created.
+void Session::CancelJob(Oid job) {
+  const Relation* view = catalog_->FindRelation(job);
+  if (view == nullptr || view->kind != RelationKind::kMaterializedView || IsViewCreated(*view))
+    Throw(sqlstate::kUndefinedObject, "job {} does not exist", job);
+  ParsedSql drop = ParseSql("DROP MATERIALIZED VIEW " + QuoteQualified(view->schema, view->name));
+  RunDdlCommand(drop.statements()[0]);
+}
+
+void Session::NoticeBackgroundDdl() {
+  if (!settings_.Boolean("background_ddl")) return;
+  SendNotice(
+      MakeError(sqlstate::kSuccess, "CREATE MATERIALIZED VIEW returns before the view is complete")
+          .Detail("The view is built in the background. Views on it can be created at once; "
+                  "queries of it wait until it is complete.")
+          .Hint(fmt::format("WAIT waits for all views, SHOW JOBS shows the progress; see {}.",
+                            kDocumentation)),
+      "NOTICE");
+}
+
+}  // namespace sluice

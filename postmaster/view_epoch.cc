@@ -1,0 +1,424 @@
+// One epoch: which transactions of which shards it takes in, what they do to the source copies, and
+// what is written with them.
+#include <algorithm>
+
+#include "common/assert.h"
+#include "common/log.h"
+#include "postmaster/view_definition.h"
+#include "postmaster/view_worker.h"
+#include "shm/shared_memory.h"
+
+namespace sluice {
+namespace {
+
+// An epoch takes in so much from each shard; the rest waits for the next.
+constexpr size_t kEpochBytesMax = 16 << 20;
+constexpr size_t kEdgeRows = 8192;
+constexpr int64_t kConfirmUs = 1'000'000;
+constexpr int kFullStoreRetryMs = 1000;
+// So long the other part of a transaction over several shards is waited for though its shard's
+// stream runs; then it will never come.
+constexpr int64_t kMissingHalfUs = 30'000'000;
+
+}  // namespace
+
+bool ViewWorker::EpochIsDue(int64_t now_us) const {
+  if (edges_open_ || !drop_views_.empty() || !drop_sources_.empty() || !new_failures_.empty() ||
+      !forgotten_failures_.empty())
+    return true;
+  for (const auto& [oid, view] : views_)
+    if (!view.stored) return true;
+  bool unconfirmed = false;
+  for (const auto& [server, feed] : feeds_) {
+    if (!feed->reader().ready().empty() && missing_halves_.empty()) return true;
+    if (feed->state() != ShardFeed::State::kStreaming) continue;
+    unconfirmed |= feed->reader().received_lsn() > feed->record().applied_lsn ||
+                   feed->confirmed_lsn() < feed->record().applied_lsn ||
+                   !feed->reader().ready().empty();
+  }
+  if (unconfirmed && now_us - last_epoch_us_ >= kConfirmUs) return true;
+  for (const auto& [oid, source] : sources_) {
+    if (!source->stored) continue;
+    for (const auto& leaf : source->leaves)
+      if (leaf->dirty() || leaf->HasRowsToInsert()) return true;
+  }
+  return !missing_halves_.empty() && now_us - last_epoch_us_ >= kConfirmUs / 100;
+}
+
+// The longest prefix of every shard's transactions that is closed under those over several shards:
+// all parts of one are in, or none.
+std::map<ShardFeed*, size_t> ViewWorker::Cut(int64_t now_us) {
+  std::map<ShardFeed*, size_t> cut;
+  std::map<uint64_t, ShardFeed*> by_system;
+  for (const auto& [server, feed] : feeds_) {
+    const auto& ready = feed->reader().ready();
+    size_t count = 0, bytes = 0;
+    while (count < ready.size() && (count == 0 || bytes < kEpochBytesMax))
+      bytes += ready[count++].bytes;
+    cut[feed.get()] = count;
+    if (feed->wanted() && !feed->record().system_identifier.empty())
+      by_system[feed->system_identifier()] = feed.get();
+  }
+  std::map<std::string, int64_t> missing;
+  auto has = [&](ShardFeed* feed, const std::string& gid) {
+    const auto& ready = feed->reader().ready();
+    return std::any_of(ready.begin(), ready.begin() + static_cast<ptrdiff_t>(cut[feed]),
+                       [&](const ShardTransaction& t) { return t.gid == gid; });
+  };
+  auto closed = [&](ShardFeed* feed, const ShardTransaction& transaction) {
+    if (transaction.end_lsn <= feed->record().applied_lsn) return true;
+    for (uint64_t participant : transaction.participants) {
+      auto other = by_system.find(participant);
+      if (other == by_system.end() || other->second == feed) continue;
+      if (has(other->second, transaction.gid)) continue;
+      auto since = missing_halves_.try_emplace(transaction.gid, now_us).first->second;
+      bool never =
+          other->second->state() == ShardFeed::State::kStreaming && now_us - since > kMissingHalfUs;
+      missing[transaction.gid] = since;
+      if (!never) return false;
+      Log(LogLevel::kWarning,
+          "transaction \"{}\" has not come from server \"{}\"; views take in its other part",
+          transaction.gid, other->second->server_name());
+    }
+    return true;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (auto& [feed, count] : cut) {
+      const auto& ready = feed->reader().ready();
+      for (size_t i = 0; i < count; i++) {
+        if (ready[i].gid.empty() || closed(feed, ready[i])) continue;
+        count = i;
+        moved = true;
+        break;
+      }
+    }
+  }
+  missing_halves_ = std::move(missing);
+  return cut;
+}
+
+// --- changes → steps
+
+std::vector<ViewWorker::Route>& ViewWorker::RoutesOf(ShardFeed* feed, const PublishedTable* table) {
+  auto [found, is_new] = routes_.try_emplace({feed, table});
+  if (!is_new) return found->second;
+  for (const auto& [oid, source] : sources_)
+    for (const auto& leaf : source->leaves)
+      // Of one that is not stored yet, changes are kept from when it is in the publication.
+      if (leaf->described() && leaf->feed() == feed && leaf->Is(*table)) {
+        try {
+          found->second.push_back({source.get(), leaf.get(), leaf->MapColumns(*table)});
+        } catch (const QueryError& error) {
+          throw ViewFailure(oid, error.error);
+        }
+      }
+  return found->second;
+}
+
+void ViewWorker::AddChange(const Route& route, ChangeKind kind, std::span<const WireValue> old_row,
+                           std::span<const WireValue> new_row, Input* input) {
+  auto [open, is_new] = input->open_batch.try_emplace(route.leaf, input->steps.size());
+  if (is_new)
+    input->steps.push_back({Step::kApply,
+                            route.source,
+                            route.leaf,
+                            std::make_unique<ChangeBatch>(route.source->table.columns.size()),
+                            {}});
+  input->steps[open->second].batch->Add(kind, old_row, new_row);
+}
+
+void ViewWorker::TakeTransaction(ShardFeed* feed, const ShardTransaction& transaction,
+                                 Input* input) {
+  bool replayed = transaction.end_lsn <= feed->record().applied_lsn;
+  for (const RowChange& change : transaction.changes) {
+    for (const Route& route : RoutesOf(feed, change.table)) {
+      LeafBackfill& backfill = route.leaf->backfill();
+      if (change.kind == RowChange::kTruncate) {
+        backfill.TakeTruncate(transaction);
+        if (replayed || !route.source->stored) continue;
+        input->open_batch.erase(route.leaf);
+        input->steps.push_back({Step::kTruncate, route.source, route.leaf, nullptr, {}});
+        continue;
+      }
+      auto map = [&](std::span<const WireValue> row, std::vector<WireValue>* mapped) {
+        mapped->clear();
+        if (row.empty()) return;
+        for (int column : route.columns) mapped->push_back(row[static_cast<size_t>(column)]);
+      };
+      map(change.old_row, &input->old_row);
+      map(change.new_row, &input->new_row);
+      RowChange mapped = change;
+      mapped.old_row = input->old_row;
+      mapped.new_row = input->new_row;
+      backfill.Take(mapped, transaction, replayed,
+                    [&](ChangeKind kind, std::span<const WireValue> old_row,
+                        std::span<const WireValue> new_row) {
+                      AddChange(route, kind, old_row, new_row, input);
+                    });
+    }
+  }
+  if (replayed) return;
+  for (const std::string& mark : transaction.marks) TakeMark(feed, mark, input);
+}
+
+// The piece whose mark it is counts now.
+void ViewWorker::TakeMark(ShardFeed* feed, const std::string& mark, Input* input) {
+  for (const auto& [oid, source] : sources_) {
+    for (const auto& leaf : source->leaves) {
+      if (leaf->feed() != feed || leaf->mark() != mark || leaf->phase() != ViewLeaf::Phase::kCount)
+        continue;
+      Route route{source.get(), leaf.get(), {}};
+      if (leaf->backfill().TruncatedAfter(leaf->snapshot())) {
+        leaf->ReadAgain();
+        return;
+      }
+      input->open_batch.erase(leaf.get());
+      input->steps.push_back({Step::kInsert, source.get(), leaf.get(), nullptr, leaf->TakeRows()});
+      bool whole = leaf->backfill().Count(
+          leaf->snapshot(), leaf->piece_end(),
+          [&](ChangeKind kind, std::span<const WireValue> old_row,
+              std::span<const WireValue> new_row) {
+            AddChange(route, kind, old_row, new_row, input);
+          },
+          &input->memory);
+      if (whole)
+        leaf->Counted();
+      else
+        leaf->Restart(false);
+      return;
+    }
+  }
+}
+
+void ViewWorker::Gather(const std::map<ShardFeed*, size_t>& cut, Input* input) {
+  // What may fail comes before anything is taken.
+  for (const auto& [feed, count] : cut) {
+    const PublishedTable* last = nullptr;
+    for (size_t i = 0; i < count; i++)
+      for (const RowChange& change : feed->reader().ready()[i].changes)
+        if (std::exchange(last, change.table) != change.table) RoutesOf(feed, change.table);
+  }
+  for (const auto& [oid, source] : sources_) {
+    if (!source->stored) continue;
+    for (const auto& leaf : source->leaves) {
+      if (leaf->dirty()) {
+        input->steps.push_back({Step::kTruncate, source.get(), leaf.get(), nullptr, {}});
+        leaf->Cleaned();
+      } else if (leaf->HasRowsToInsert()) {
+        input->steps.push_back(
+            {Step::kInsert, source.get(), leaf.get(), nullptr, leaf->TakeRows()});
+      }
+    }
+  }
+  for (const auto& [feed, count] : cut) {
+    const auto& ready = feed->reader().ready();
+    input->taken[feed] = count;
+    for (size_t i = 0; i < count; i++) TakeTransaction(feed, ready[i], input);
+    Lsn reached = feed->record().applied_lsn;
+    if (count > 0) {
+      reached = std::max(reached, ready[count - 1].end_lsn);
+      input->commit_time_us[feed] = ready[count - 1].commit_time_us;
+    }
+    // Idle: nothing for us up to where the shard is.
+    if (count == ready.size() && !feed->reader().in_transaction())
+      reached = std::max(reached, feed->reader().received_lsn());
+    input->reached[feed] = reached;
+  }
+}
+
+// --- steps → the graph
+
+void ViewWorker::InsertRows(const Step& step, ViewGraph::Epoch* epoch) {
+  ViewSource& source = *step.source;
+  const char* at = step.rows.data();
+  const char* end = at + step.rows.size();
+  Batch batch;
+  while (at < end) {
+    source.decoder->Decode(source.scan, &at, end, &batch);
+    epoch->Insert(source.table.oid, step.leaf->oid(), batch);
+  }
+}
+
+void ViewWorker::Execute(const Input& input, ViewGraph::Epoch* epoch) {
+  for (const Step& step : input.steps) {
+    if (step.source->broken) continue;
+    switch (step.kind) {
+      case Step::kApply:
+        epoch->Apply(step.source->table.oid, step.leaf->oid(), *step.batch);
+        break;
+      case Step::kTruncate:
+        epoch->Truncate(step.source->table.oid, step.leaf->oid());
+        break;
+      case Step::kInsert:
+        InsertRows(step, epoch);
+        break;
+    }
+  }
+}
+
+void ViewWorker::WriteRecords(const Input& input, ViewGraph::Epoch* epoch) {
+  for (const auto& [feed, reached] : input.reached) {
+    FeedRecord record = feed->record();
+    record.applied_lsn = reached;
+    std::string key = fmt::format("feed/{}", feed->server());
+    if (record.system_identifier.empty())
+      epoch->Delete(key);
+    else
+      epoch->Put(key, record.Text());
+  }
+  for (const std::string& key : dropped_leaves_) epoch->Delete(key);
+  for (const auto& [oid, source] : sources_) {
+    if (!source->stored) continue;
+    bool complete = true;
+    for (const auto& leaf : source->leaves) {
+      complete = complete && leaf->phase() == ViewLeaf::Phase::kComplete;
+      if (leaf->described())
+        epoch->Put(fmt::format("leaf/{}/{}", oid, leaf->oid()), leaf->Record());
+    }
+    if (complete != source->complete) epoch->SetSourceComplete(oid, complete);
+  }
+  for (Oid view : new_failures_)
+    if (failed_.contains(view)) epoch->Put(JobKey(view), failed_.at(view).Text());
+  for (Oid view : forgotten_failures_) epoch->Delete(JobKey(view));
+}
+
+// Sources and views that are to be added. False: one was refused, and the epoch is spoilt.
+bool ViewWorker::AddWaiting(ViewGraph::Epoch* epoch) {
+  for (const auto& [oid, source] : sources_)
+    if (!source->stored && !source->definition.columns.empty())
+      epoch->AddSource(source->definition);
+  std::set<Oid> waiting;
+  for (const auto& [oid, view] : views_)
+    if (!view.stored) waiting.insert(oid);
+  while (!waiting.empty()) {
+    auto next = std::find_if(waiting.begin(), waiting.end(), [&](Oid oid) {
+      const auto& inputs = views_.at(oid).plan->inputs;
+      return std::none_of(inputs.begin(), inputs.end(),
+                          [&](Oid input) { return waiting.contains(input); });
+    });
+    SLUICE_ASSERT(next != waiting.end());
+    LiveView& view = views_.at(*next);
+    try {
+      epoch->AddView(view.oid, view.plan, view.definition);
+    } catch (const ViewFailure&) {
+      throw;
+    } catch (const QueryError& error) {
+      SetAside(view.oid, error.error);
+      return false;
+    }
+    waiting.erase(next);
+  }
+  return true;
+}
+
+// Delivers further rows along edges that are not at their end.
+bool ViewWorker::AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us) {
+  bool open = false;
+  for (const auto& [oid, view] : views_) {
+    if (view.plan == nullptr) continue;
+    for (const EdgeInfo& edge : epoch->Edges(oid)) {
+      if (edge.at_end) continue;
+      size_t rows = kEdgeRows;
+      const Relation* relation = catalog_->FindRelation(oid);
+      std::optional<int64_t> rate =
+          relation == nullptr ? std::nullopt : BackfillRateLimit(*relation);
+      if (rate) {
+        int64_t& next_us = edge_next_us_[oid];
+        if (*rate == 0 || now_us < next_us) continue;
+        rows = std::min(rows, static_cast<size_t>(*rate));
+        next_us = now_us + static_cast<int64_t>(rows) * 1'000'000 / *rate;
+      }
+      size_t delivered = epoch->Backfill(oid, edge.input, rows);
+      // A limited one goes on when its time has come (see TimeoutMs).
+      if (delivered == rows && !rate) open = true;
+    }
+  }
+  return open;
+}
+
+void ViewWorker::RunEpoch(int64_t now_us) {
+  Input input;
+  std::map<ShardFeed*, size_t> cut = Cut(now_us);
+  try {
+    Gather(cut, &input);
+  } catch (const ViewFailure& failure) {
+    // A table is not what it was. Without its source the same changes go through.
+    SetAside(failure.view, failure.error);
+    return;
+  }
+  // A view that fails is set aside, and the rest of the epoch is done again without it.
+  for (;;) {
+    std::unique_ptr<ViewGraph::Epoch> epoch = graph_->Begin();
+    try {
+      for (Oid view : drop_views_) epoch->DropView(view);
+      for (Oid source : drop_sources_) epoch->DropSource(source);
+      if (!AddWaiting(epoch.get())) continue;
+      Execute(input, epoch.get());
+      bool open = AdvanceEdges(epoch.get(), now_us);
+      WriteRecords(input, epoch.get());
+      epoch->Commit();
+      edges_open_ = open;
+      break;
+    } catch (const ViewFailure& failure) {
+      epoch.reset();
+      SetAside(failure.view, failure.error);
+    } catch (const QueryError& error) {
+      if (error.error.state != sqlstate::kDiskFull) throw;
+      Log(LogLevel::kWarning, "views wait for room in their store: {}", error.error.message);
+      epoch.reset();
+      ResetLatch(&my_proc->latch);
+      WaitLatch(&my_proc->latch, {}, kFullStoreRetryMs, WaitEvent::kViewWorkerMain);
+      CheckForInterrupts();
+    }
+  }
+  Committed(input, now_us);
+}
+
+// What was read is in the store now.
+void ViewWorker::Committed(const Input& input, int64_t now_us) {
+  for (const auto& [oid, source] : sources_) {
+    if (!source->stored && !source->definition.columns.empty()) {
+      source->stored = true;
+      routes_.clear();
+    }
+    bool complete = true;
+    for (const auto& leaf : source->leaves)
+      complete = complete && leaf->phase() == ViewLeaf::Phase::kComplete;
+    source->complete = source->stored && complete;
+  }
+  for (auto& [oid, view] : views_) {
+    if (!view.stored) edges_open_ = true;
+    view.stored = true;
+  }
+  if (!drop_views_.empty()) reconcile_again_ = true;
+  drop_views_.clear();
+  drop_sources_.clear();
+  dropped_leaves_.clear();
+  new_failures_.clear();
+  forgotten_failures_.clear();
+  for (const auto& [feed, count] : input.taken) {
+    // The store's previous state is durable now: the shard may forget what is in it, but for what
+    // is kept for backfills in this process only.
+    Lsn confirmed = durable_[feed];
+    for (const auto& [oid, source] : sources_)
+      for (const auto& leaf : source->leaves)
+        if (leaf->feed() == feed && leaf->described())
+          if (std::optional<Lsn> hold = leaf->backfill().HoldLsn())
+            confirmed = std::min(confirmed, *hold);
+    feed->Confirm(confirmed);
+    durable_[feed] = input.reached.at(feed);
+    auto commit_time = input.commit_time_us.find(feed);
+    feed->Applied(input.reached.at(feed),
+                  commit_time == input.commit_time_us.end() ? 0 : commit_time->second);
+    feed->reader().PopReady(count);
+  }
+  last_epoch_us_ = now_us;
+  // A job may have moved on, or a view be complete, with any epoch.
+  if (published_generation_ != reconciled_generation_)
+    PublishGeneration();
+  else
+    PublishViewNews();
+}
+
+}  // namespace sluice

@@ -1,0 +1,386 @@
+#include "postmaster/view_leaf.h"
+
+#include <nlohmann/json.hpp>
+
+#include "catalog/quote.h"
+#include "common/bytes.h"
+#include "common/log.h"
+#include "shm/shared_memory.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kSettleAgainUs = 20'000;
+constexpr int64_t kRetryUs = 500'000;
+constexpr uint32_t kPieceChunks = 8;
+// Rows of a table that is read whole, which wait for an epoch; beyond it the shard is held back.
+constexpr size_t kRowsBytesMax = 16 << 20;
+
+// REPEATABLE READ: the mark and the rows are of one snapshot. Not READ ONLY: the mark is written.
+// `local`: a standby that does not answer must not keep the mark from being there.
+constexpr std::string_view kBeginPiece =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL row_security = off; "
+    "SET LOCAL synchronous_commit = local";
+
+std::vector<Oid> TypesOf(const Relation& table) {
+  std::vector<Oid> types;
+  for (const ColumnInfo& column : table.columns) types.push_back(column.type);
+  return types;
+}
+
+RemoteStatement Query(std::string sql) {
+  RemoteStatement statement;
+  statement.sql = std::move(sql);
+  return statement;
+}
+
+RemoteStatement Simple(std::string_view sql) {
+  RemoteStatement statement = Query(std::string(sql));
+  statement.kind = StreamKind::kSimple;
+  return statement;
+}
+
+std::string Hex(std::string_view bytes) {
+  std::string text;
+  for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string FromHex(const std::string& text) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+// Values of a whole DataRow message. The io worker has checked its length.
+std::vector<WireValue> RowValues(std::string_view message) {
+  auto malformed = [] {
+    Throw(sqlstate::kProtocolViolation, "malformed DataRow message from a server");
+  };
+  if (message.size() < 7) malformed();
+  std::vector<WireValue> values(LoadBig<uint16_t>(message.data() + 5));
+  size_t at = 7;
+  for (WireValue& value : values) {
+    if (message.size() - at < 4) malformed();
+    value.length = LoadBig<int32_t>(message.data() + at);
+    at += 4;
+    if (value.length < 0) continue;
+    if (message.size() - at < static_cast<size_t>(value.length)) malformed();
+    value.data = message.data() + at;
+    at += static_cast<size_t>(value.length);
+  }
+  return values;
+}
+
+}  // namespace
+
+ViewLeaf::ViewLeaf(const Catalog& catalog, const Relation& table, const Relation& leaf,
+                   ShardFeed* feed)
+    : relation_(leaf),
+      server_(catalog.servers.at(leaf.server)),
+      remote_columns_(RemoteColumns(table, leaf)),
+      column_types_(TypesOf(table)),
+      formats_(PieceFormats(catalog, table)),
+      feed_(feed),
+      pin_(shared_memory->next_pin.fetch_add(1, std::memory_order_relaxed)) {}
+
+ViewLeaf::~ViewLeaf() {
+  task_.reset();
+  SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
+}
+
+std::string ViewLeaf::Record() const {
+  Json cursor;
+  if (backfill_->cursor())
+    for (const std::string& value : *backfill_->cursor()) cursor.push_back(Hex(value));
+  return Json{{"keys", description_.key_columns},
+              {"ordered", description_.ordered},
+              {"joined", phase_ > Phase::kJoin},
+              {"join_xmax", join_xmax_},
+              {"complete", backfill_->complete()},
+              {"cursor", cursor},
+              {"rows", rows_read_}}
+      .dump();
+}
+
+void ViewLeaf::Restore(std::string_view record) {
+  Json json = Json::parse(record);
+  json.at("keys").get_to(description_.key_columns);
+  json.at("ordered").get_to(description_.ordered);
+  json.at("join_xmax").get_to(join_xmax_);
+  json.at("rows").get_to(rows_read_);
+  bool complete = json.at("complete").get<bool>();
+  std::optional<std::vector<std::string>> cursor;
+  if (json.at("cursor").is_array()) {
+    cursor.emplace();
+    for (const Json& value : json.at("cursor"))
+      cursor->push_back(FromHex(value.get<std::string>()));
+  }
+  phase_ = Phase::kJoin;
+  OnTaskEnded(0);  // as if described just now
+  backfill_->Restore(complete, std::move(cursor));
+  dirty_ = !description_.ordered && !complete;
+  phase_ = complete                        ? Phase::kComplete
+           : json.at("joined").get<bool>() ? Phase::kSettle
+                                           : Phase::kJoin;
+}
+
+bool ViewLeaf::Is(const PublishedTable& table) const {
+  return table.name == relation_.remote_table() && table.schema == relation_.remote_schema();
+}
+
+std::vector<int> ViewLeaf::MapColumns(const PublishedTable& table) const {
+  std::vector<int> map;
+  for (size_t i = 0; i < remote_columns_.size(); i++) {
+    auto found = std::find_if(table.columns.begin(), table.columns.end(), [&](const auto& column) {
+      return column.name == remote_columns_[i];
+    });
+    if (found == table.columns.end())
+      Throw(sqlstate::kUndefinedColumn,
+            "column \"{}\" of table \"{}\" on server \"{}\" does not exist any more",
+            remote_columns_[i], table.name, server_.name);
+    // Types of users have other oids on each server.
+    bool builtin = column_types_[i] < kFirstUserOid && found->type < kFirstUserOid;
+    if (builtin && found->type != column_types_[i])
+      Throw(sqlstate::kDatatypeMismatch,
+            "column \"{}\" of table \"{}\" on server \"{}\" has another type than before",
+            remote_columns_[i], table.name, server_.name);
+    map.push_back(static_cast<int>(found - table.columns.begin()));
+  }
+  return map;
+}
+
+void ViewLeaf::Run(std::vector<RemoteStatement> statements) {
+  text_rows_.clear();
+  const auto& connect = feed_->connect();
+  task_ = std::make_unique<RemoteTask>([&](Arena* arena) { return connect(false, arena); },
+                                       std::move(statements), pin_);
+}
+
+void ViewLeaf::Fail(Error error, int64_t now_us) {
+  task_.reset();
+  reading_ = committing_ = false;
+  rows_.clear();
+  // What is left of the piece's transaction goes with the connection's reset.
+  SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
+  bool permanent = phase_ == Phase::kDescribe || SqlStateText(error.state).starts_with("42");
+  if (permanent && !SqlStateText(error.state).starts_with("08")) {
+    phase_ = Phase::kFailed;
+    error_ = std::move(error);
+    return;
+  }
+  Log(LogLevel::kLog, "backfill of \"{}\" from server \"{}\": {}", relation_.name, server_.name,
+      error.message);
+  if (phase_ == Phase::kRead || phase_ == Phase::kCount) ReadAgain();
+  wake_at_us_ = now_us + kRetryUs;
+}
+
+bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
+  try {
+    if (task_ != nullptr) {
+      if (reading_) {
+        if (HasRowsToInsert() && rows_.size() > kRowsBytesMax) return false;
+        task_->Poll([this](size_t index, const char* data, size_t size_bytes) {
+          TakePiece(index, data, size_bytes);
+        });
+      } else {
+        task_->PollText(&text_rows_);
+      }
+      if (!task_->ended()) return false;
+      OnTaskEnded(now_us);
+      return true;
+    }
+    if (now_us < wake_at_us_) return false;
+    wake_at_us_ = 0;
+    switch (phase_) {
+      case Phase::kDescribe:
+        Run({Query(LeafDescriptionSql(relation_))});
+        return false;
+      case Phase::kJoin:
+        if (feed_->state() != ShardFeed::State::kStreaming) return false;
+        Run({Query(fmt::format("ALTER PUBLICATION {} ADD TABLE {}",
+                               QuoteIdentifier(feed_->publication()), RemoteName(relation_))),
+             Query("SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())")});
+        return false;
+      case Phase::kSettle:
+        if (feed_->state() != ShardFeed::State::kStreaming || dirty_) return false;
+        Run({Query("SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())")});
+        return false;
+      case Phase::kRead:
+        if (feed_->state() != ShardFeed::State::kStreaming || rows_max == 0 || dirty_) return false;
+        StartPiece(rows_max);
+        return false;
+      default:
+        return false;
+    }
+  } catch (const QueryError& error) {
+    Fail(error.error, now_us);
+    return false;
+  }
+}
+
+void ViewLeaf::OnTaskEnded(int64_t now_us) {
+  if (task_ != nullptr) {
+    std::optional<Error> error = task_->error();
+    task_.reset();
+    // A table that is in the publication already: from before a restart.
+    if (error && phase_ == Phase::kJoin && error->state == sqlstate::kDuplicateObject)
+      error.reset();
+    if (error) throw QueryError(*error);
+  }
+  auto number = [&] {
+    const auto& rows = text_rows_.back();
+    if (rows.size() != 1 || rows[0].size() != 1 || !rows[0][0])
+      Throw(sqlstate::kProtocolViolation, "malformed answer from server \"{}\"", server_.name);
+    return std::stoull(*rows[0][0]);
+  };
+  switch (phase_) {
+    case Phase::kDescribe:
+      description_ = ReadLeafDescription(server_, relation_, text_rows_[0]);
+      phase_ = Phase::kJoin;
+      [[fallthrough]];
+    case Phase::kJoin: {
+      if (backfill_) {
+        join_xmax_ = number();
+        phase_ = Phase::kSettle;
+        return;
+      }
+      std::vector<KeyOrder::KeyColumn> keys;
+      for (const std::string& name : description_.key_columns) {
+        auto at = std::find(remote_columns_.begin(), remote_columns_.end(), name);
+        if (at == remote_columns_.end())
+          Throw(sqlstate::kUndefinedColumn, "key column \"{}\" of table \"{}\" is missing", name,
+                relation_.name);
+        auto index = static_cast<int>(at - remote_columns_.begin());
+        keys.push_back({index, column_types_[static_cast<size_t>(index)]});
+      }
+      backfill_.emplace(KeyOrder(std::move(keys)), description_.ordered);
+      return;
+    }
+    case Phase::kSettle:
+      if (number() >= join_xmax_)
+        phase_ = Phase::kRead;
+      else
+        wake_at_us_ = now_us + kSettleAgainUs;
+      return;
+    case Phase::kRead:
+      if (reading_) return OnPieceRead();
+      return;
+    case Phase::kCount:
+      committing_ = false;
+      return;
+    default:
+      return;
+  }
+}
+
+void ViewLeaf::StartPiece(uint64_t rows_max) {
+  static uint64_t marks = 0;
+  // Of this process alone: a mark of a piece that was read before it means nothing.
+  mark_ = fmt::format("{}.{}.{}", getpid(), MonotonicUs(), ++marks);
+  piece_rows_max_ = rows_max;
+  piece_rows_ = 0;
+  rows_.clear();
+  last_row_.clear();
+  piece_end_.reset();
+  RemoteStatement rows;
+  rows.result_formats = formats_;
+  rows.chunk_quota = kPieceChunks;
+  if (backfill_->ordered()) {
+    const auto& cursor = backfill_->cursor();
+    rows.sql = PieceSql(relation_, remote_columns_, description_.key_columns, cursor.has_value(),
+                        rows_max);
+    if (cursor)
+      for (size_t i = 0; i < cursor->size(); i++)
+        rows.params.push_back({backfill_->order().columns()[i].type, false, true, (*cursor)[i]});
+  } else {
+    rows.sql = WholeTableSql(relation_, remote_columns_);
+  }
+  reading_ = true;
+  Run({Simple(kBeginPiece),
+       Query(fmt::format("SELECT pg_catalog.pg_current_snapshot(), "
+                         "pg_catalog.pg_logical_emit_message(true, '{}', {})",
+                         kMarkMessagePrefix,
+                         QuoteLiteral(feed_->publication().substr(7) + " " + mark_))),
+       std::move(rows)});
+}
+
+void ViewLeaf::TakePiece(size_t index, const char* data, size_t size_bytes) {
+  if (index == 1) {
+    std::vector<RemoteRow> rows;
+    AppendRemoteRows(data, size_bytes, &rows);
+    if (rows.size() != 1 || rows[0].empty() || !rows[0][0])
+      Throw(sqlstate::kProtocolViolation, "malformed answer from server \"{}\"", server_.name);
+    snapshot_ = ShardSnapshot::Parse(*rows[0][0]);
+    backfill_->Seen(snapshot_);
+    return;
+  }
+  size_t at = 0, last = 0;
+  while (at < size_bytes) {
+    last = at;
+    at += 1 + LoadBig<uint32_t>(data + at + 1);
+    piece_rows_++;
+  }
+  if (backfill_->ordered()) last_row_.assign(data + last, size_bytes - last);
+  rows_.append(data, size_bytes);
+}
+
+// All its rows are here. With COMMIT its mark comes down the stream.
+void ViewLeaf::OnPieceRead() {
+  reading_ = false;
+  rows_read_ += piece_rows_;
+  if (backfill_->ordered() && piece_rows_ >= piece_rows_max_) {
+    std::vector<WireValue> values = RowValues(last_row_);
+    piece_end_.emplace();
+    for (const KeyOrder::KeyColumn& key : backfill_->order().columns()) {
+      const WireValue& value = values.at(static_cast<size_t>(key.column));
+      piece_end_->emplace_back(value.data, static_cast<size_t>(std::max(value.length, 0)));
+    }
+  }
+  phase_ = Phase::kCount;
+  committing_ = true;
+  Run({Simple("COMMIT")});
+}
+
+std::string ViewLeaf::TakeRows() {
+  if (!backfill_->ordered() && !rows_.empty()) dirty_ = false;
+  return std::exchange(rows_, {});
+}
+
+void ViewLeaf::Counted() {
+  phase_ = backfill_->complete() ? Phase::kComplete : Phase::kRead;
+  mark_.clear();
+  if (phase_ == Phase::kComplete) SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
+}
+
+void ViewLeaf::ReadAgain() {
+  if (task_ != nullptr) {
+    task_.reset();
+    SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
+  }
+  reading_ = committing_ = false;
+  rows_.clear();
+  mark_.clear();
+  phase_ = Phase::kRead;
+  if (!backfill_->ordered()) dirty_ = true;  // part of it may be in the copy
+}
+
+void ViewLeaf::Stop(const Error& error) {
+  ReadAgain();
+  phase_ = Phase::kFailed;
+  error_ = error;
+  dirty_ = false;
+}
+
+void ViewLeaf::Restart(bool join) {
+  backfill_->Restart();
+  ReadAgain();
+  dirty_ = true;
+  rows_read_ = 0;
+  if (join) phase_ = Phase::kJoin;
+}
+
+}  // namespace sluice

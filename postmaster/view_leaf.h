@@ -1,0 +1,114 @@
+// One table of a source on its server: described, published, read in pieces, then followed. The
+// rule is stream/backfill.h's; here is who asks the server what, and when.
+//
+//   kDescribe ─► kJoin ─► kSettle ─► kRead ─► kCount ─┬─► kComplete
+//                                      ▲              │
+//                                      └──── next ────┘
+//   kJoin: adds the table to the publication. kSettle: waits until every transaction that ran then
+//   has ended: their changes are decoded without the table. kCount: waits for the piece's mark.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "postmaster/remote_task.h"
+#include "postmaster/view_feed.h"
+#include "postmaster/view_source.h"
+#include "stream/backfill.h"
+
+namespace sluice {
+
+class ViewLeaf {
+ public:
+  enum class Phase { kDescribe, kJoin, kSettle, kRead, kCount, kComplete, kFailed };
+
+  // `table`: the source, of which `leaf` is a part (or the same). A copy of what the catalog says:
+  // the table is followed as it was described.
+  ViewLeaf(const Catalog& catalog, const Relation& table, const Relation& leaf, ShardFeed* feed);
+  ~ViewLeaf();
+
+  // What the store keeps; Restore: the description is known.
+  std::string Record() const;
+  void Restore(std::string_view record);
+
+  // Goes on; never waits. `rows_max`: of the next piece; 0: not now.
+  bool Poll(int64_t now_us, uint64_t rows_max);
+  int64_t wake_at_us() const { return wake_at_us_; }
+
+  Phase phase() const { return phase_; }
+  bool described() const { return backfill_.has_value(); }
+  const std::optional<Error>& error() const { return error_; }
+  const LeafDescription& description() const { return description_; }
+  Oid oid() const { return relation_.oid; }
+  const Relation& relation() const { return relation_; }
+  ShardFeed* feed() const { return feed_; }
+  LeafBackfill& backfill() { return *backfill_; }
+
+  // Whether this is the table that a Relation message describes.
+  bool Is(const PublishedTable& table) const;
+  // The values of a row as the stream has it, in the source's order; throws where a column is
+  // missing or has another type.
+  std::vector<int> MapColumns(const PublishedTable& table) const;
+
+  // The mark of the piece that waits in kCount.
+  const std::string& mark() const { return mark_; }
+  const ShardSnapshot& snapshot() const { return snapshot_; }
+  // Rows (DataRow messages) that have come and are to go into the copy: of a piece only with its
+  // mark, of a table read whole at any time.
+  std::string TakeRows();
+  bool HasRowsToInsert() const { return !backfill_->ordered() && !rows_.empty(); }
+  // With the mark: where the piece ended (LeafBackfill::Count's last_key).
+  std::optional<std::vector<std::string>> piece_end() const { return piece_end_; }
+  // The piece counted; or it did not: read again, from the cursor.
+  void Counted();
+  void ReadAgain();
+  // From the beginning; `join`: the publication too.
+  void Restart(bool join);
+  // Its changes cannot be followed any more.
+  void Stop(const Error& error);
+  uint64_t rows_read() const { return rows_read_; }
+  // Rows of a table that is read whole may be in the copy already: it is to be emptied first.
+  bool dirty() const { return dirty_; }
+  void Cleaned() { dirty_ = false; }
+
+ private:
+  void Run(std::vector<RemoteStatement> statements);
+  void OnTaskEnded(int64_t now_us);
+  void StartPiece(uint64_t rows_max);
+  void TakePiece(size_t index, const char* data, size_t size_bytes);
+  void OnPieceRead();
+  void Fail(Error error, int64_t now_us);
+
+  const Relation relation_;
+  const Server server_;
+  const std::vector<std::string> remote_columns_;
+  const std::vector<Oid> column_types_;
+  const std::vector<int16_t> formats_;
+  ShardFeed* const feed_;
+  const uint64_t pin_;
+
+  Phase phase_ = Phase::kDescribe;
+  LeafDescription description_;
+  std::optional<LeafBackfill> backfill_;
+  std::unique_ptr<RemoteTask> task_;
+  std::vector<std::vector<RemoteRow>> text_rows_;
+  std::optional<Error> error_;
+  int64_t wake_at_us_ = 0;
+  uint64_t join_xmax_ = 0;
+
+  // The piece.
+  bool reading_ = false;     // its statements run
+  bool committing_ = false;  // its COMMIT runs
+  uint64_t piece_rows_max_ = 0, piece_rows_ = 0;
+  std::string mark_;
+  ShardSnapshot snapshot_;
+  std::string rows_;
+  std::string last_row_;
+  std::optional<std::vector<std::string>> piece_end_;
+  uint64_t rows_read_ = 0;
+  bool dirty_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,492 @@
+// The view worker's main loop, and what it derives from the catalog.
+#include "postmaster/view_worker.h"
+
+#include <algorithm>
+#include <random>
+
+#include "common/assert.h"
+#include "common/log.h"
+#include "parser/analyze.h"
+#include "postmaster/view_definition.h"
+#include "shm/shared_memory.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kPieceRows = 20'000;
+constexpr int64_t kRetryUs = 500'000;
+constexpr int64_t kConfirmUs = 1'000'000;
+
+std::string NewInstance() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+std::string LeafKey(Oid source, Oid leaf) {
+  return fmt::format("leaf/{}/{}", source, leaf);
+}
+
+}  // namespace
+
+ViewWorker::ViewWorker(const std::string& directory, Settings* settings)
+    : directory_(directory), settings_(settings), follower_(directory) {
+  DeriveSessionSettings(*settings_, &session_settings_);
+  ViewStoreOptions options;
+  options.writer = true;
+  store_ = ViewStore::Open(directory + "/views", options).OrThrow();
+  graph_ = std::make_unique<ViewGraph>(store_.get());
+  catalog_ = follower_.Refresh();
+  Load();
+}
+
+ViewWorker::~ViewWorker() = default;
+
+// What the store has, before anything is followed.
+void ViewWorker::Load() {
+  std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
+  instance_ = snapshot->Get("instance").value_or("");
+  if (instance_.empty()) {
+    instance_ = NewInstance();
+    auto epoch = graph_->Begin();
+    epoch->Put("instance", instance_);
+    epoch->Commit();
+  }
+  std::vector<RelationInfo> views;
+  for (const RelationInfo& info : snapshot->Relations()) {
+    if (info.kind == StoredRelationKind::kSource)
+      RestoreSource(info);
+    else
+      views.push_back(info);
+  }
+  snapshot->ForEach("job/", [&](std::string_view key, std::string_view value) {
+    Oid view = static_cast<Oid>(std::stoul(std::string(key.substr(4))));
+    failed_.emplace(view, JobFailure::Parse(value));
+  });
+  // Inputs have the smaller oids but where a view was rebuilt; so until nothing moves any more.
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const RelationInfo& info : views) {
+      bool ready = !views_.contains(info.oid) &&
+                   std::all_of(info.inputs.begin(), info.inputs.end(), [&](Oid input) {
+                     return views_.contains(input) || sources_.contains(input);
+                   });
+      if (!ready) continue;
+      moved = true;
+      LiveView& view = views_[info.oid];
+      view.oid = info.oid;
+      view.stored = true;
+      view.definition = info.definition;
+      const Relation* relation = catalog_->FindRelation(info.oid);
+      // Gone or changed: Reconcile drops it.
+      if (relation == nullptr || ViewDefinitionText(*relation) != info.definition) continue;
+      try {
+        view.plan = PlanViewRelation(catalog_, *relation, *settings_);
+        Status status = graph_->Attach(info.oid, view.plan);
+        if (!status.ok()) throw QueryError(status.error());
+      } catch (const QueryError& error) {
+        // By another version's plan, for instance: made again from its inputs.
+        Log(LogLevel::kLog, "materialized view \"{}\" is built again: {}", relation->name,
+            error.error.message);
+        view.definition.clear();
+      }
+    }
+  }
+}
+
+void ViewWorker::RestoreSource(const RelationInfo& info) {
+  const Relation* table = catalog_->FindRelation(info.oid);
+  auto source = std::make_unique<ViewSource>();
+  source->stored = true;
+  source->definition = {info.oid, info.columns, info.key_columns};
+  source->complete = info.state == RelationState::kCreated;
+  if (table != nullptr) source->table = *table;
+  source->table.oid = info.oid;
+  // As it was when the copy was made: later columns are not in it.
+  std::vector<ColumnInfo> columns;
+  for (const StoredColumn& stored : info.columns) {
+    ColumnInfo column;
+    int at = table == nullptr ? -1 : table->FindColumn(stored.name);
+    if (at >= 0) column = table->columns[static_cast<size_t>(at)];
+    column.name = stored.name;
+    column.type = stored.type;
+    column.typmod = stored.typmod;
+    column.collation = stored.collation;
+    columns.push_back(std::move(column));
+  }
+  source->table.columns = std::move(columns);
+  if (table != nullptr) MakeLeaves(source.get());
+  std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
+  for (auto& leaf : source->leaves)
+    if (auto record = snapshot->Get(LeafKey(info.oid, leaf->oid()))) leaf->Restore(*record);
+  PrepareDecoder(source.get());
+  sources_[info.oid] = std::move(source);
+}
+
+void ViewWorker::MakeLeaves(ViewSource* source) {
+  const Relation* table = catalog_->FindRelation(source->table.oid);
+  routes_.clear();
+  for (const Relation* leaf : catalog_->Leaves(*table)) {
+    ShardFeed* feed = FeedOf(leaf->server, table->owner);
+    feed->Want();
+    source->leaves.push_back(std::make_unique<ViewLeaf>(*catalog_, source->table, *leaf, feed));
+  }
+}
+
+void ViewWorker::PrepareDecoder(ViewSource* source) {
+  std::vector<int16_t> formats = PieceFormats(*catalog_, source->table);
+  source->binary = std::make_unique<bool[]>(formats.size());
+  for (size_t i = 0; i < formats.size(); i++) source->binary[i] = formats[i] == 1;
+  source->columns.clear();
+  for (const ColumnInfo& column : source->table.columns)
+    source->columns.push_back({column.name, column.type, column.typmod, column.collation});
+  source->scan.kind = PlanKind::kForeignScan;
+  source->scan.output = source->columns;
+  source->scan.binary = {source->binary.get(), formats.size()};
+  source->decoder = std::make_unique<RowDecoder>(source->columns, session_settings_);
+}
+
+const ConnectionSpec* ViewWorker::Connect(Oid server, const std::string& user, bool replication,
+                                          Arena* arena) {
+  ConnectionLimits limits;
+  limits.connections_max = static_cast<uint32_t>(settings_->Integer("connections_per_server"));
+  return MakeConnectionSpec(*catalog_, server, user, RemoteSettings{}, limits, arena, replication);
+}
+
+ShardFeed* ViewWorker::FeedOf(Oid server, const std::string& user) {
+  std::unique_ptr<ShardFeed>& feed = feeds_[server];
+  if (feed == nullptr) {
+    std::optional<std::string> record = store_->Snapshot()->Get(fmt::format("feed/{}", server));
+    feed = std::make_unique<ShardFeed>(server, catalog_->servers.at(server).name, instance_,
+                                       record ? FeedRecord::Parse(*record) : FeedRecord{},
+                                       [this, server, user](bool replication, Arena* arena) {
+                                         return Connect(server, user, replication, arena);
+                                       });
+  }
+  return feed.get();
+}
+
+// --- the catalog's wishes
+
+void ViewWorker::Reconcile() {
+  catalog_ = follower_.Refresh();
+  reconciled_generation_ = shared_memory->catalog_generation.load(std::memory_order_acquire);
+  reconcile_again_ = false;
+  DropUnwanted();
+  std::set<Oid> needed;
+  for (const auto& [oid, view] : views_)
+    if (view.plan != nullptr) needed.insert(view.plan->inputs.begin(), view.plan->inputs.end());
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const auto& [oid, relation] : catalog_->relations) {
+      if (relation.kind != RelationKind::kMaterializedView || views_.contains(oid) ||
+          failed_.contains(oid))
+        continue;
+      // One that is dropped in the next epoch is made again after it.
+      if (std::find(drop_views_.begin(), drop_views_.end(), oid) != drop_views_.end()) continue;
+      moved |= TryAdd(relation, &needed);
+    }
+  }
+  DropUnneededSources(needed);
+}
+
+// Whether the view was added, or failed.
+bool ViewWorker::TryAdd(const Relation& relation, std::set<Oid>* needed) {
+  try {
+    std::shared_ptr<const ViewPlan> plan = PlanViewRelation(catalog_, relation, *settings_);
+    bool ready = true;
+    for (Oid input : plan->inputs) {
+      const Relation* table = catalog_->FindRelation(input);
+      if (table == nullptr)
+        Throw(sqlstate::kUndefinedTable, "relation with OID {} does not exist", input);
+      if (table->kind == RelationKind::kMaterializedView) {
+        if (auto failed = failed_.find(input); failed != failed_.end())
+          throw QueryError(failed->second.error);
+        ready = ready && views_.contains(input);
+        continue;
+      }
+      needed->insert(input);
+      ready = PrepareSource(*table) && ready;
+    }
+    if (!ready) {
+      reconcile_again_ = true;
+      return false;
+    }
+    LiveView& view = views_[relation.oid];
+    view.oid = relation.oid;
+    view.plan = std::move(plan);
+    view.definition = ViewDefinitionText(relation);
+    return true;
+  } catch (const QueryError& error) {
+    FailJob(relation.oid, error.error);
+    return true;
+  }
+}
+
+// True: it is described, and can be added to the store. Throws what its servers refuse.
+bool ViewWorker::PrepareSource(const Relation& table) {
+  std::unique_ptr<ViewSource>& source = sources_[table.oid];
+  if (source == nullptr) {
+    source = std::make_unique<ViewSource>();
+    source->table = table;
+    MakeLeaves(source.get());
+  }
+  if (source->stored || !source->definition.columns.empty()) return true;
+  for (const auto& leaf : source->leaves) {
+    if (leaf->error()) throw QueryError(*leaf->error());
+    if (leaf->feed()->error() && leaf->feed()->state() == ShardFeed::State::kWaiting &&
+        leaf->feed()->record().system_identifier.empty())
+      throw QueryError(*leaf->feed()->error());
+    if (!leaf->described()) return false;
+  }
+  const std::vector<std::string>& keys = source->leaves[0]->description().key_columns;
+  std::vector<std::string> names = RemoteColumns(source->table, source->leaves[0]->relation());
+  SourceDefinition& definition = source->definition;
+  for (const std::string& key : keys)
+    definition.key_columns.push_back(
+        static_cast<int>(std::find(names.begin(), names.end(), key) - names.begin()));
+  for (const auto& leaf : source->leaves)
+    if (leaf->description().key_columns != keys)
+      Throw(sqlstate::kObjectNotInPrerequisiteState,
+            "the tables of \"{}\" have different keys on their servers", table.name);
+  definition.oid = table.oid;
+  for (const ColumnInfo& column : source->table.columns)
+    definition.columns.push_back({column.name, column.type, column.typmod, column.collation});
+  PrepareDecoder(source.get());
+  return true;
+}
+
+void ViewWorker::FailJob(Oid view, const Error& error) {
+  const Relation* relation = catalog_->FindRelation(view);
+  if (relation == nullptr) return;
+  Log(LogLevel::kWarning, "materialized view \"{}\" has failed: {}", relation->name, error.message);
+  failed_[view] = {error, ViewDefinitionText(*relation)};
+  new_failures_.push_back(view);
+}
+
+// A view that cannot go on, and what reads it; or what reads a table that cannot be followed.
+// Nothing of them stays behind but the error.
+void ViewWorker::SetAside(Oid relation, const Error& error) {
+  std::set<Oid> views;
+  if (views_.contains(relation)) views.insert(relation);
+  if (auto source = sources_.find(relation); source != sources_.end()) {
+    source->second->broken = true;
+    for (const auto& leaf : source->second->leaves) leaf->Stop(error);
+    for (const auto& [oid, view] : views_) {
+      std::vector<Oid> inputs = InputsOf(view);
+      if (std::find(inputs.begin(), inputs.end(), relation) != inputs.end()) views.insert(oid);
+    }
+  }
+  std::set<Oid> all = WithReaders(std::move(views));
+  for (Oid view : all) FailJob(view, error);
+  DropFromStore(std::move(all));
+  routes_.clear();
+  reconcile_again_ = true;
+}
+
+std::vector<Oid> ViewWorker::InputsOf(const LiveView& view) const {
+  if (view.plan != nullptr) return view.plan->inputs;
+  std::optional<RelationInfo> info = store_->Snapshot()->Relation(view.oid);
+  return info ? info->inputs : std::vector<Oid>{};
+}
+
+std::set<Oid> ViewWorker::WithReaders(std::set<Oid> views) const {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const auto& [oid, view] : views_) {
+      if (views.contains(oid)) continue;
+      std::vector<Oid> inputs = InputsOf(view);
+      if (std::none_of(inputs.begin(), inputs.end(), [&](Oid i) { return views.contains(i); }))
+        continue;
+      views.insert(oid);
+      moved = true;
+    }
+  }
+  return views;
+}
+
+// In the next epoch: those first that nobody reads.
+void ViewWorker::DropFromStore(std::set<Oid> views) {
+  while (!views.empty()) {
+    auto last = std::find_if(views.begin(), views.end(), [&](Oid oid) {
+      return std::none_of(views.begin(), views.end(), [&](Oid other) {
+        std::vector<Oid> inputs = InputsOf(views_.at(other));
+        return std::find(inputs.begin(), inputs.end(), oid) != inputs.end();
+      });
+    });
+    SLUICE_ASSERT(last != views.end());
+    Oid view = *last;
+    if (views_.at(view).stored) drop_views_.push_back(view);
+    views_.erase(view);
+    views.erase(view);
+  }
+}
+
+// Views that the catalog has no more, or otherwise; and those that read them.
+void ViewWorker::DropUnwanted() {
+  std::set<Oid> unwanted;
+  for (const auto& [oid, view] : views_) {
+    const Relation* relation = catalog_->FindRelation(oid);
+    if (relation == nullptr || ViewDefinitionText(*relation) != view.definition)
+      unwanted.insert(oid);
+  }
+  DropFromStore(WithReaders(std::move(unwanted)));
+  for (auto it = failed_.begin(); it != failed_.end();) {
+    const Relation* relation = catalog_->FindRelation(it->first);
+    bool gone = relation == nullptr || ViewDefinitionText(*relation) != it->second.definition;
+    if (gone) forgotten_failures_.push_back(it->first);
+    it = gone ? failed_.erase(it) : std::next(it);
+  }
+}
+
+void ViewWorker::DropUnneededSources(const std::set<Oid>& needed) {
+  for (auto it = sources_.begin(); it != sources_.end();) {
+    ViewSource* source = it->second.get();
+    if (needed.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    if (source->stored) drop_sources_.push_back(it->first);
+    for (const auto& leaf : source->leaves) {
+      dropped_leaves_.push_back(LeafKey(it->first, leaf->oid()));
+      LeavePublication(*leaf);
+    }
+    routes_.clear();
+    it = sources_.erase(it);
+  }
+  std::set<ShardFeed*> used;
+  for (const auto& [oid, source] : sources_)
+    for (const auto& leaf : source->leaves) used.insert(leaf->feed());
+  for (const auto& [server, feed] : feeds_)
+    if (!used.contains(feed.get())) feed->Unwant();
+}
+
+// Best effort: of a table that is still there. The publication itself goes with the last view.
+void ViewWorker::LeavePublication(const ViewLeaf& leaf) {
+  bool elsewhere = false;
+  for (const auto& [oid, source] : sources_)
+    for (const auto& other : source->leaves)
+      elsewhere |= other.get() != &leaf && other->oid() == leaf.oid();
+  if (elsewhere || leaf.phase() <= ViewLeaf::Phase::kJoin) return;
+  try {
+    RemoteStatement statement;
+    statement.sql = fmt::format("ALTER PUBLICATION {} DROP TABLE {}", leaf.feed()->publication(),
+                                RemoteName(leaf.relation()));
+    const auto& connect = leaf.feed()->connect();
+    farewells_.push_back(
+        std::make_unique<RemoteTask>([&](Arena* arena) { return connect(false, arena); },
+                                     std::vector<RemoteStatement>{std::move(statement)}));
+  } catch (const QueryError& error) {
+    LogError(LogLevel::kLog, error.error);
+  }
+}
+
+// --- the loop
+
+uint64_t ViewWorker::PieceRows(const ViewSource& source, int64_t now_us) {
+  // The slowest of the views that wait for it: they are fed as it grows.
+  std::optional<int64_t> rate;
+  std::set<Oid> readers{source.table.oid};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const auto& [oid, view] : views_) {
+      if (view.plan == nullptr || readers.contains(oid)) continue;
+      for (Oid input : view.plan->inputs)
+        if (readers.contains(input) && readers.insert(oid).second) moved = true;
+    }
+  }
+  for (Oid oid : readers) {
+    const Relation* relation = catalog_->FindRelation(oid);
+    if (relation == nullptr || relation->kind != RelationKind::kMaterializedView) continue;
+    if (std::optional<int64_t> limit = BackfillRateLimit(*relation))
+      rate = rate ? std::min(*rate, *limit) : *limit;
+  }
+  if (!rate) return kPieceRows;
+  if (*rate == 0) return 0;
+  int64_t& next_us = source_next_us_[source.table.oid];
+  if (now_us < next_us) return 0;
+  uint64_t rows = std::min(kPieceRows, static_cast<uint64_t>(*rate));
+  next_us = now_us + static_cast<int64_t>(rows * 1'000'000 / static_cast<uint64_t>(*rate));
+  return rows;
+}
+
+bool ViewWorker::PollAll(int64_t now_us) {
+  bool more = false;
+  std::vector<std::pair<Oid, Error>> broken;
+  for (const auto& [server, feed] : feeds_) {
+    more |= feed->Poll(now_us);
+    if (!feed->TakeLost()) continue;
+    for (const auto& [oid, source] : sources_)
+      for (const auto& leaf : source->leaves)
+        if (leaf->feed() == feed.get() && leaf->described()) leaf->Restart(true);
+  }
+  for (const auto& [oid, source] : sources_) {
+    for (const auto& leaf : source->leaves) {
+      bool reads = leaf->phase() == ViewLeaf::Phase::kRead && source->stored && !source->broken;
+      bool was_described = leaf->described();
+      more |= leaf->Poll(now_us, reads ? PieceRows(*source, now_us) : 0);
+      if (leaf->described() == was_described && !leaf->error()) continue;
+      reconcile_again_ = true;
+      routes_.clear();
+      if (leaf->error() && source->stored && !source->broken)
+        broken.emplace_back(oid, *leaf->error());
+    }
+  }
+  for (const auto& [oid, error] : broken) SetAside(oid, error);
+  std::erase_if(farewells_, [](const auto& task) {
+    std::vector<std::vector<RemoteRow>> rows;
+    task->PollText(&rows);
+    return task->ended();
+  });
+  return more;
+}
+
+int ViewWorker::TimeoutMs(int64_t now_us) const {
+  int64_t at_us = now_us + kConfirmUs;
+  auto consider = [&](int64_t us) {
+    if (us != 0) at_us = std::min(at_us, us);
+  };
+  for (const auto& [server, feed] : feeds_) consider(feed->wake_at_us());
+  for (const auto& [oid, source] : sources_)
+    for (const auto& leaf : source->leaves) consider(leaf->wake_at_us());
+  for (const auto& [oid, us] : source_next_us_) consider(us > now_us ? us : 0);
+  for (const auto& [oid, us] : edge_next_us_) consider(us > now_us ? us : 0);
+  return static_cast<int>(std::max<int64_t>(0, (at_us - now_us + 999) / 1000));
+}
+
+void ViewWorker::Run() {
+  for (;;) {
+    ResetLatch(&my_proc->latch);
+    CheckForInterrupts();
+    int64_t now_us = MonotonicUs();
+    bool more = PollAll(now_us);
+    bool changed =
+        shared_memory->catalog_generation.load(std::memory_order_acquire) != reconciled_generation_;
+    if (changed || (reconcile_again_ && now_us >= reconcile_at_us_)) {
+      reconcile_at_us_ = now_us + kRetryUs / 100;
+      Reconcile();
+      more = true;
+    }
+    if (EpochIsDue(now_us)) {
+      RunEpoch(now_us);
+      more = true;
+    } else if (published_generation_ != reconciled_generation_) {
+      PublishGeneration();
+    }
+    if (more) continue;
+    WaitLatch(&my_proc->latch, {}, TimeoutMs(now_us), WaitEvent::kViewWorkerMain);
+  }
+}
+
+void ViewWorker::PublishGeneration() {
+  published_generation_ = reconciled_generation_;
+  shared_memory->live_views.catalog_generation.store(published_generation_,
+                                                     std::memory_order_release);  // W5
+  PublishViewNews();
+}
+
+void ViewWorkerMain(const std::string& directory, Settings* settings) {
+  SetLogProcessName("view worker");
+  ViewWorker(directory, settings).Run();
+}
+
+}  // namespace sluice
