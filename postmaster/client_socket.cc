@@ -135,8 +135,8 @@ size_t ClientSocket::SendTls(std::string_view more) {
   for (;;) {
     if (record_.empty()) {
       bool from_buffer = pending_bytes() > 0;
-      std::string_view from = from_buffer ? std::string_view(out_).substr(sent_)
-                                          : more.substr(of_more);
+      std::string_view from =
+          from_buffer ? std::string_view(out_).substr(sent_) : more.substr(of_more);
       record_ = from.substr(0, kTlsRecordBytes);
       if (record_.empty()) return of_more;
       if (from_buffer)

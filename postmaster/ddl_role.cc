@@ -11,13 +11,6 @@ namespace {
 
 constexpr std::string_view kDenied = "permission denied";
 
-const Role& CurrentRole(const Ddl& ddl) {
-  const Role* role = ddl.catalog.FindRole(ddl.context.user);
-  if (role == nullptr)
-    Throw(sqlstate::kUndefinedObject, "role \"{}\" does not exist", ddl.context.user);
-  return *role;
-}
-
 Role& GetRole(Ddl& ddl, std::string_view name) {
   const Role* role = ddl.catalog.FindRole(name);
   if (role == nullptr) Throw(sqlstate::kUndefinedObject, "role \"{}\" does not exist", name);
@@ -54,8 +47,8 @@ std::string VerifierOf(Ddl& ddl, const RawNode* password) {
   if (password == nullptr) return "";
   std::string_view text = StringOf(password);
   if (text.empty()) {
-    ddl.Notice(MakeError(sqlstate::kSuccessfulCompletion,
-                         "empty string is not a valid password, clearing password"));
+    ddl.Notice(
+        MakeError(sqlstate::kSuccess, "empty string is not a valid password, clearing password"));
     return "";
   }
   if (ParseScramVerifier(text)) return std::string(text);
@@ -78,9 +71,8 @@ void AddMember(Ddl& ddl, Role& group, Role& member, bool admin) {
   for (Role::Membership& membership : member.member_of) {
     if (membership.role != group.oid) continue;
     if (membership.admin_option || !admin)
-      ddl.Notice(MakeError(sqlstate::kSuccessfulCompletion,
-                           "role \"{}\" is already a member of role \"{}\"", member.name,
-                           group.name));
+      ddl.Notice(MakeError(sqlstate::kSuccess, "role \"{}\" is already a member of role \"{}\"",
+                           member.name, group.name));
     membership.admin_option |= admin;
     return;
   }
@@ -285,6 +277,32 @@ void GrantOn(Ddl& ddl, const PgQuery__GrantStmt& grant, const GrantTarget& targe
 
 }  // namespace
 
+const Role& CurrentRole(const Ddl& ddl) {
+  const Role* role = ddl.catalog.FindRole(ddl.context.user);
+  if (role == nullptr)
+    Throw(sqlstate::kUndefinedObject, "role \"{}\" does not exist", ddl.context.user);
+  return *role;
+}
+
+void RequireOwner(const Ddl& ddl, const Relation& relation) {
+  RequireOwner(ddl.catalog, CurrentRole(ddl), relation);
+}
+
+void RequireSchemaOwner(const Ddl& ddl, std::string_view name) {
+  auto schema = ddl.catalog.schemas.find(std::string(name));
+  if (schema != ddl.catalog.schemas.end() &&
+      !HasPrivilegesOf(ddl.catalog, CurrentRole(ddl), schema->second.owner))
+    Throw(sqlstate::kInsufficientPrivilege, "must be owner of schema {}", name);
+}
+
+void RequireSuperuser(const Ddl& ddl, std::string_view what) {
+  if (!CurrentRole(ddl).superuser)
+    throw QueryError(
+        MakeError(sqlstate::kInsufficientPrivilege, "permission denied to {}", what)
+            .Hint("Must be superuser: servers, user mappings and what is read from them decide "
+                  "who Sluice is on the shards."));
+}
+
 void CreateRole(Ddl& ddl, const PgQuery__CreateRoleStmt& create) {
   std::string name(create.role);
   Role role;
@@ -349,11 +367,13 @@ void DropRole(Ddl& ddl, const PgQuery__DropRoleStmt& drop) {
     std::string name = RoleName(ddl, *drop.roles[i]->role_spec);
     const Role* role = ddl.catalog.FindRole(name);
     if (role == nullptr && drop.missing_ok) {
-      ddl.Notice(
-          MakeError(sqlstate::kSuccessfulCompletion, "role \"{}\" does not exist, skipping", name));
+      ddl.Notice(MakeError(sqlstate::kSuccess, "role \"{}\" does not exist, skipping", name));
       continue;
     }
     role = &GetRole(ddl, name);
+    if (role->oid == kBootstrapRoleOid)
+      Throw(sqlstate::kDependentObjectsStillExist,
+            "cannot drop role {} because it is required by the database system", name);
     if (name == ddl.context.user) Throw(sqlstate::kObjectInUse, "current user cannot be dropped");
     if (role->superuser && !CurrentRole(ddl).superuser)
       Throw(sqlstate::kInsufficientPrivilege, "must be superuser to drop superusers");

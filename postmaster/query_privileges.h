@@ -1,4 +1,5 @@
-// Whether a role may run a query: looked at when it is run, as Postgres does, not when it is prepared.
+// Whether a role may run a query: looked at when it is run, as Postgres does, not when it is
+// prepared.
 #pragma once
 
 #include "catalog/catalog.h"

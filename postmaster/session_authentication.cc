@@ -8,7 +8,7 @@
 #include "postmaster/fatal_error.h"
 #include "postmaster/session.h"
 #include "shm/shared_memory.h"
-#include "types/datetime.h"
+#include "types/codec.h"
 #include "wire/scram.h"
 
 namespace sluice {
@@ -56,7 +56,10 @@ int SessionsOf(const std::string& user) {
 
 bool HasExpired(const Role& role) {
   if (role.valid_until.empty()) return false;
-  return ParseTimestampTz(role.valid_until, SessionSettings{}) < PostgresNow();
+  Arena arena;
+  SessionSettings settings;
+  std::string_view value = ParseText(kTimestamptzOid, -1, role.valid_until, settings, &arena);
+  return LoadBig<int64_t>(value.data()) < PostgresNow();
 }
 
 }  // namespace
@@ -139,10 +142,8 @@ const Role& Session::CurrentRole() const {
 
 void Session::RequireMaySetRole(std::string_view setting, const std::string& name) const {
   const Role* to = catalog_->FindRole(name);
-  if (to == nullptr)
-    Throw(sqlstate::kInvalidParameterValue, "role \"{}\" does not exist", name);
-  const Role* self =
-      catalog_->FindRole(setting == "role" ? session_user() : user_);
+  if (to == nullptr) Throw(sqlstate::kInvalidParameterValue, "role \"{}\" does not exist", name);
+  const Role* self = catalog_->FindRole(setting == "role" ? session_user() : user_);
   if (setting == "role") {
     if (self == nullptr || !IsMemberOf(*catalog_, *self, to->oid))
       Throw(sqlstate::kInsufficientPrivilege, "permission denied to set role \"{}\"", name);

@@ -61,7 +61,7 @@ void Session::RunSimpleStatement(const std::shared_ptr<Statement>& statement) {
 
 const Query* Session::AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types) {
   AnalyzeContext context{catalog_.get(), &session_settings_, SearchPath(settings_, current_user()),
-                         current_user(), database_, arena,
+                         current_user(), database_,          arena,
                          types};
   return AnalyzeSelect(*statement.raw, context);
 }
@@ -110,8 +110,8 @@ std::shared_ptr<const CompletionQuery> Session::CompleteOrThrow(const Statement&
   if (!unknown_here || !settings_.Boolean("enable_completion") ||
       DependsOnSession(statement.text()))
     throw QueryError(error);
-  return PrepareCompletion(*statement.raw, MakeQuerySession(), SearchPath(settings_, current_user()), types,
-                           error);
+  return PrepareCompletion(*statement.raw, MakeQuerySession(),
+                           SearchPath(settings_, current_user()), types, error);
 }
 
 // The query to run now: the statement's, or where it calls the session's functions a copy with
@@ -121,7 +121,8 @@ const Query* Session::QueryToRun(Statement* statement, Arena* arena) {
   std::vector<Oid> types = statement->param_types;
   const Query* query = AnalyzeIn(arena, *statement, &types);
   SessionFunctionContext functions{&settings_,     SearchPath(settings_, current_user()),
-                                   current_user(), session_user(), database_, arena};
+                                   current_user(), session_user(),
+                                   database_,      arena};
   functions.in_transaction = transaction_.in_block();
   FoldSessionFunctions(const_cast<Query*>(query), functions);
   return query;
