@@ -5,6 +5,7 @@
 #include "catalog/privilege.h"
 #include "common/log.h"
 #include "postmaster/authentication.h"
+#include "postmaster/child_process.h"
 #include "postmaster/fatal_error.h"
 #include "postmaster/session.h"
 #include "shm/shared_memory.h"
