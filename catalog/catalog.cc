@@ -53,7 +53,14 @@ const UserMapping* Catalog::FindUserMapping(Oid server, std::string_view user) c
   return everyone;
 }
 
-Catalog::Catalog() : schemas{{"public", {kPublicSchemaOid, "postgres", {}}}} {}
+// Every catalog has its first superuser, who owns what nobody made.
+Catalog::Catalog() : schemas{{"public", {kPublicSchemaOid, kBootstrapRole, {}}}} {
+  Role role;
+  role.oid = kBootstrapRoleOid;
+  role.name = kBootstrapRole;
+  role.superuser = role.login = role.create_role = role.create_database = true;
+  roles[role.oid] = std::move(role);
+}
 
 NameIndex::Entry Catalog::FindName(std::string_view schema, std::string_view name) const {
   if (names_.built()) return names_.Find(schema, name);

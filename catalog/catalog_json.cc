@@ -258,7 +258,7 @@ void AddRecord(Catalog* catalog, std::string_view key, const Json& j) {
   } else if (is("sequence/")) {
     catalog->sequences.emplace(oid(), SequenceFromJson(oid(), j));
   } else if (is("role/")) {
-    catalog->roles.emplace(oid(), RoleFromJson(oid(), j));
+    catalog->roles.insert_or_assign(oid(), RoleFromJson(oid(), j));
   } else if (is("schema/")) {
     auto [name, schema] = SchemaFromJson(oid(), j);
     catalog->schemas[name] = schema;

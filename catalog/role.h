@@ -8,6 +8,10 @@
 
 namespace sluice {
 
+// The superuser that is there from the start, and stays.
+inline constexpr const char* kBootstrapRole = "postgres";
+inline constexpr Oid kBootstrapRoleOid = 10;
+
 struct Role {
   Oid oid = kInvalidOid;
   std::string name;

@@ -165,6 +165,7 @@ void MakeTableRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
   if (table->kind == RelationKind::kView) {
     rel->kind = RelKind::kSubquery;
     rel->subquery = ExpandView(p.a, nullptr, table->name, table->view_sql);
+    rel->view = table;
     rel->columns = Rename(p, ColumnsOfTargets(p, *rel->subquery), *table);
     return;
   }

@@ -151,6 +151,7 @@ struct QueryRel {
   bool only = false;
   std::string_view virtual_name = {};
   const Query* subquery = nullptr;                            // kSubquery
+  const Relation* view = nullptr;  // the view that `subquery` stands for; nullptr: none
   std::span<const std::span<const Expr* const>> values = {};  // kValues
   const Expr* function = nullptr;                             // kFunction (set-returning)
   bool ordinality = false;

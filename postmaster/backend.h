@@ -1,17 +1,30 @@
 // What the postmaster forks for a connection.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/fd.h"
 
 namespace sluice {
 
 class Settings;
+class TlsContext;
+struct HbaLine;
 
+// Who is let in: read at start and by a reload, by the postmaster.
+struct AuthenticationConfig {
+  std::vector<HbaLine> hba;
+  std::shared_ptr<TlsContext> tls;  // null: ssl = off
+  std::string mock_secret;          // for the exchange with users that do not exist
+};
+
+// All as inherited by the fork.
 struct BackendConfig {
   std::string directory;
-  const Settings* settings;  // the postmaster's, as inherited by the fork
+  const Settings* settings;
+  const AuthenticationConfig* authentication;
 };
 
 // A client backend: REQUIRES InitChild with a slot. Serves the client until it leaves.

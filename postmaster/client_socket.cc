@@ -14,6 +14,8 @@ namespace {
 // end.
 constexpr size_t kCopyMax = 1 << 20;
 
+constexpr size_t kTlsRecordBytes = 16 * 1024;
+
 // How many bytes from the start of `messages` to the end of the message that byte `at` lies in
 // (`at` itself, if a message begins there).
 size_t MessageEnd(std::string_view messages, size_t at) {
@@ -34,7 +36,7 @@ std::optional<MessageReader::Message> ClientSocket::TryTake(bool startup) {
     if (auto message = reader_.Take(startup)) return message;
     size_t room;
     char* to = reader_.Buffer(&room);
-    ssize_t got = recv(fd_.get(), to, room, MSG_DONTWAIT);
+    ssize_t got = Receive(to, room);
     if (got > 0) {
       reader_.Commit(static_cast<size_t>(got));
       continue;
@@ -42,6 +44,38 @@ std::optional<MessageReader::Message> ClientSocket::TryTake(bool startup) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
     if (got < 0 && errno == EINTR) continue;
     throw ClientGone{};
+  }
+}
+
+ssize_t ClientSocket::Receive(char* to, size_t room) {
+  if (tls_ == nullptr) return recv(fd_.get(), to, room, MSG_DONTWAIT);
+  size_t got = 0;
+  switch (tls_->Read(to, room, &got)) {
+    case TlsChannel::Outcome::kDone:
+      return static_cast<ssize_t>(got);
+    case TlsChannel::Outcome::kClosed:
+      return 0;
+    default:
+      errno = EAGAIN;
+      return -1;
+  }
+}
+
+void ClientSocket::StartTls(std::shared_ptr<TlsContext> context, int64_t deadline_us) {
+  if (!reader_.empty())
+    Throw(sqlstate::kProtocolViolation, "received unencrypted data after SSL request");
+  tls_ = std::make_unique<TlsChannel>(std::move(context), fd_.get());
+  SetQuitClient(-1);  // a handler cannot encrypt its last word
+  for (;;) {
+    ResetLatch(&my_proc->latch);
+    CheckForInterrupts();
+    TlsChannel::Outcome outcome = tls_->Handshake();
+    if (outcome == TlsChannel::Outcome::kDone) return;
+    int64_t left_ms = (deadline_us - MonotonicUs()) / 1000;
+    if (left_ms <= 0) throw ClientGone{};
+    pollfd fd{fd_.get(),
+              static_cast<short>(outcome == TlsChannel::Outcome::kWantWrite ? POLLOUT : POLLIN), 0};
+    WaitLatch(&my_proc->latch, {&fd, 1}, static_cast<int>(left_ms), WaitEvent::kClientRead);
   }
 }
 
@@ -60,13 +94,19 @@ void ClientSocket::WaitForOutput(bool cancelable) {
         std::clamp<int64_t>((statement_deadline_us - MonotonicUs()) / 1000 + 1, 0, 1 << 30));
   // A client that shut down its side waits for nothing more, though its socket may still be open:
   // its full receive buffer would hold the query and its shards for ever.
-  pollfd fd{fd_.get(), POLLOUT | POLLRDHUP, 0};
+  bool wants_read = tls_ != nullptr && tls_wants_ == TlsChannel::Outcome::kWantRead;
+  pollfd fd{fd_.get(), static_cast<short>((wants_read ? POLLIN : POLLOUT) | POLLRDHUP), 0};
   WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientWrite);
   if ((fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) throw ClientGone{};
 }
 
-// One system call for the buffer's rest and `more`; returns how many bytes of `more` left.
+// Returns how many bytes of `more` left (with TLS: lie in a record that leaves).
 size_t ClientSocket::Send(std::string_view more) {
+  return tls_ == nullptr ? SendPlain(more) : SendTls(more);
+}
+
+// One system call for the buffer's rest and `more`.
+size_t ClientSocket::SendPlain(std::string_view more) {
   iovec parts[2] = {{out_.data() + sent_, pending_bytes()},
                     {const_cast<char*>(more.data()), more.size()}};
   msghdr message{};
@@ -86,21 +126,49 @@ size_t ClientSocket::Send(std::string_view more) {
   }
   auto left = static_cast<size_t>(sent);
   size_t of_buffer = std::min(left, pending_bytes());
-  sent_ += of_buffer;
-  if (sent_ == out_.size()) {
-    out_.clear();
-    sent_ = 0;
-    if (out_.capacity() > 16 * kLargeBytes) out_.shrink_to_fit();
-  }
+  DropSent(of_buffer);
   return left - of_buffer;
+}
+
+size_t ClientSocket::SendTls(std::string_view more) {
+  size_t of_more = 0;
+  for (;;) {
+    if (record_.empty()) {
+      bool from_buffer = pending_bytes() > 0;
+      std::string_view from =
+          from_buffer ? std::string_view(out_).substr(sent_) : more.substr(of_more);
+      record_ = from.substr(0, kTlsRecordBytes);
+      if (record_.empty()) return of_more;
+      if (from_buffer)
+        DropSent(record_.size());
+      else
+        of_more += record_.size();
+    }
+    size_t moved = 0;
+    TlsChannel::Outcome outcome = tls_->Write(record_, &moved);
+    if (outcome == TlsChannel::Outcome::kClosed) throw ClientGone{};
+    if (outcome != TlsChannel::Outcome::kDone) {
+      tls_wants_ = outcome;
+      return of_more;
+    }
+    record_.erase(0, moved);
+  }
+}
+
+void ClientSocket::DropSent(size_t bytes) {
+  sent_ += bytes;
+  if (sent_ < out_.size()) return;
+  out_.clear();
+  sent_ = 0;
+  if (out_.capacity() > 16 * kLargeBytes) out_.shrink_to_fit();
 }
 
 void ClientSocket::Flush(bool cancelable) {
   if (broken_) throw ClientGone{};
-  while (pending_bytes() > 0) {
-    size_t before = pending_bytes();
+  while (unsent_bytes() > 0) {
+    size_t before = unsent_bytes();
     Send({});
-    if (pending_bytes() == before) WaitForOutput(cancelable);
+    if (unsent_bytes() == before) WaitForOutput(cancelable);
   }
 }
 
@@ -114,12 +182,10 @@ void ClientSocket::SendMessages(std::string_view messages) {
   bool cancelable = messages.size() <= kCopyMax;
   size_t sent = 0;
   try {
-    while (pending_bytes() > 0 || sent < messages.size()) {
-      size_t before = sent + sent_;
-      bool had_pending = pending_bytes() > 0;
+    while (unsent_bytes() > 0 || sent < messages.size()) {
+      size_t before = unsent_bytes() + messages.size() - sent;
       sent += Send(messages.substr(sent));
-      bool progress = sent + sent_ != before || had_pending != (pending_bytes() > 0);
-      if (!progress) WaitForOutput(cancelable);
+      if (unsent_bytes() + messages.size() - sent == before) WaitForOutput(cancelable);
     }
   } catch (const QueryError&) {
     if (cancelable) {
@@ -134,8 +200,8 @@ void ClientSocket::SendMessages(std::string_view messages) {
 void ClientSocket::FlushWithoutWaiting() {
   if (broken_) return;
   try {
-    for (size_t before = 0; pending_bytes() > 0 && pending_bytes() != before;) {
-      before = pending_bytes();
+    for (size_t before = 0; unsent_bytes() > 0 && unsent_bytes() != before;) {
+      before = unsent_bytes();
       Send({});
     }
   } catch (const ClientGone&) {

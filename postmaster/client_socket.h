@@ -9,6 +9,7 @@
 #include "common/fd.h"
 #include "shm/latch.h"
 #include "wire/message.h"
+#include "wire/tls.h"
 
 namespace sluice {
 
@@ -27,6 +28,12 @@ class ClientSocket {
   char next_type() const { return reader_.next_type(); }
   // Sleeps until the client sends something, the latch is set or the timeout has passed.
   Woken WaitForInput(int timeout_ms);
+
+  // All that follows is encrypted, from a handshake on that may take until `deadline_us` of
+  // CLOCK_MONOTONIC. 08P01 where the client has sent anything beyond its request already (it could
+  // have been put there by somebody in between), or fails at the handshake.
+  void StartTls(std::shared_ptr<TlsContext> context, int64_t deadline_us);
+  const TlsChannel* tls() const { return tls_.get(); }
 
   // Messages are appended here, whole ones only.
   std::string* out() { return &out_; }
@@ -50,10 +57,20 @@ class ClientSocket {
   static constexpr size_t kLargeBytes = 64 * 1024;
 
  private:
+  ssize_t Receive(char* to, size_t room);
   void WaitForOutput(bool cancelable);
   size_t Send(std::string_view more);
+  size_t SendPlain(std::string_view more);
+  size_t SendTls(std::string_view more);
+  void DropSent(size_t bytes);
+  // What counts as not sent yet: of the buffer, and of the record that TLS has begun.
+  size_t unsent_bytes() const { return pending_bytes() + record_.size(); }
 
   UniqueFd fd_;
+  std::unique_ptr<TlsChannel> tls_;
+  // The bytes of the TLS record being sent: a write that was begun must be repeated with the same.
+  std::string record_;
+  TlsChannel::Outcome tls_wants_ = TlsChannel::Outcome::kWantWrite;
   MessageReader reader_;
   std::string out_;
   size_t sent_ = 0;

@@ -14,6 +14,7 @@
 #include "postmaster/config_file.h"
 #include "postmaster/lock_file.h"
 #include "postmaster/postmaster.h"
+#include "wire/hba.h"
 
 namespace sluice {
 namespace {
@@ -78,6 +79,7 @@ int InitCommand(const std::string& given) {
     }
     auto store = CatalogStore::Open(directory + "/catalog", true);
     if (!store) throw ControlError{store.error().message};
+    std::ofstream(directory + "/pg_hba.conf") << DefaultHbaText() << std::flush;
     // Last, and complete or not at all: a directory with this file counts as initialised.
     std::string path = directory + "/sluice.conf";
     std::ofstream(path + ".new") << DefaultConfigText() << std::flush;

@@ -32,6 +32,8 @@ const char* ObjectTag(PgQuery__ObjectType type) {
       return "MATERIALIZED VIEW";
     case PG_QUERY__OBJECT_TYPE__OBJECT_FUNCTION:
       return "FUNCTION";
+    case PG_QUERY__OBJECT_TYPE__OBJECT_ROLE:
+      return "ROLE";
     default:
       return "OBJECT";
   }
@@ -44,16 +46,33 @@ PgQuery__ObjectType RenamedObject(const PgQuery__RenameStmt& rename) {
   return part ? rename.relation_type : rename.rename_type;
 }
 
-// Privileges are nobody's here yet: everyone may do everything. Dumps of existing set-ups grant and
-// revoke, so that it is no error.
-void Grant(Ddl& ddl, const PgQuery__GrantStmt& grant) {
-  ddl.Warning(MakeError(sqlstate::kWarning, "{} has no effect: privileges are not enforced",
-                        grant.is_grant ? "GRANT" : "REVOKE"));
+// What only superusers may do; "" for all else, where each command asks for what it needs.
+std::string_view SuperuserCommand(const RawNode& node) {
+  switch (node.node_case) {
+    case PG_QUERY__NODE__NODE_CREATE_FOREIGN_SERVER_STMT:
+    case PG_QUERY__NODE__NODE_ALTER_FOREIGN_SERVER_STMT:
+      return "create or alter servers";
+    case PG_QUERY__NODE__NODE_CREATE_USER_MAPPING_STMT:
+    case PG_QUERY__NODE__NODE_ALTER_USER_MAPPING_STMT:
+    case PG_QUERY__NODE__NODE_DROP_USER_MAPPING_STMT:
+      return "change user mappings";
+    case PG_QUERY__NODE__NODE_CREATE_EXTENSION_STMT:
+    case PG_QUERY__NODE__NODE_CREATE_FDW_STMT:
+      return "create extensions";
+    case PG_QUERY__NODE__NODE_CREATE_FOREIGN_TABLE_STMT:
+    case PG_QUERY__NODE__NODE_IMPORT_FOREIGN_SCHEMA_STMT:
+      return "create foreign tables";
+    case PG_QUERY__NODE__NODE_CALL_STMT:
+      return "attach, detach or analyze tables";
+    default:
+      return "";
+  }
 }
 
 // Runs the command and returns its tag; nullopt: not one of ours.
 std::optional<std::string> Dispatch(Ddl& ddl) {
   const RawNode& node = *ddl.statement.node;
+  if (std::string_view what = SuperuserCommand(node); !what.empty()) RequireSuperuser(ddl, what);
   switch (node.node_case) {
     case PG_QUERY__NODE__NODE_CREATE_FOREIGN_SERVER_STMT:
       CreateServer(ddl, *node.create_foreign_server_stmt);
@@ -116,6 +135,18 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
       return "IMPORT FOREIGN SCHEMA";
     case PG_QUERY__NODE__NODE_COMMENT_STMT:
       return "COMMENT";  // accepted, not kept
+    case PG_QUERY__NODE__NODE_CREATE_ROLE_STMT:
+      CreateRole(ddl, *node.create_role_stmt);
+      return "CREATE ROLE";
+    case PG_QUERY__NODE__NODE_ALTER_ROLE_STMT:
+      AlterRole(ddl, *node.alter_role_stmt);
+      return "ALTER ROLE";
+    case PG_QUERY__NODE__NODE_DROP_ROLE_STMT:
+      DropRole(ddl, *node.drop_role_stmt);
+      return "DROP ROLE";
+    case PG_QUERY__NODE__NODE_GRANT_ROLE_STMT:
+      GrantRole(ddl, *node.grant_role_stmt);
+      return node.grant_role_stmt->is_grant ? "GRANT ROLE" : "REVOKE ROLE";
     case PG_QUERY__NODE__NODE_GRANT_STMT:
       Grant(ddl, *node.grant_stmt);
       return node.grant_stmt->is_grant ? "GRANT" : "REVOKE";

@@ -327,7 +327,11 @@ void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename) {
       RenameRelation(ddl, relation, rename.newname);
       break;
     }
+    case PG_QUERY__OBJECT_TYPE__OBJECT_ROLE:
+      RenameRole(ddl, rename.subname, rename.newname);
+      break;
     case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA:
+      RequireSchemaOwner(ddl, rename.subname);
       RenameSchema(ddl, rename.subname, rename.newname);
       break;
     case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_SERVER: {

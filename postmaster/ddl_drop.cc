@@ -176,13 +176,17 @@ std::optional<Item> NamedRelation(Ddl& ddl, const PgQuery__DropStmt& drop, const
     return std::nullopt;
   }
   if (std::string_view(WordOf(found->kind).word) != wanted.word) ThrowWrongKind(*found, wanted);
+  RequireOwner(ddl, *found);
   return RelationItem(ddl, found->oid, true);
 }
 
 std::optional<Item> NamedServer(Ddl& ddl, const PgQuery__DropStmt& drop, const RawNode* object) {
   std::string_view name = StringOf(object);
   const Server* server = ddl.catalog.FindServer(name);
-  if (server != nullptr) return ServerItem(*server, true);
+  if (server != nullptr) {
+    RequireSuperuser(ddl, "drop servers");
+    return ServerItem(*server, true);
+  }
   if (!drop.missing_ok) Throw(sqlstate::kUndefinedObject, "server \"{}\" does not exist", name);
   ddl.Notice(MakeError(sqlstate::kSuccess, "server \"{}\" does not exist, skipping", name));
   return std::nullopt;
@@ -190,6 +194,7 @@ std::optional<Item> NamedServer(Ddl& ddl, const PgQuery__DropStmt& drop, const R
 
 std::optional<Item> NamedSchema(Ddl& ddl, const PgQuery__DropStmt& drop, const RawNode* object) {
   std::string name(StringOf(object));
+  RequireSchemaOwner(ddl, name);
   if (name != "public" && ddl.catalog.schemas.contains(name))
     return Item{Item::kSchema, kInvalidOid, name, "schema " + QuoteIdentifier(name), true};
   if (ddl.catalog.HasSchema(name)) Refuse("dropping schema {} is not supported", name);
@@ -247,6 +252,9 @@ void DropRelationTree(Ddl& ddl, Oid root) {
 void CreateSchema(Ddl& ddl, const PgQuery__CreateSchemaStmt& create) {
   std::string name(Text(create.schemaname));
   if (name.empty()) name = RoleName(ddl, *create.authrole);
+  if (!CurrentRole(ddl).superuser)
+    Throw(sqlstate::kInsufficientPrivilege, "permission denied for database {}",
+          ddl.context.database);
   if (create.n_schema_elts > 0) Refuse("CREATE SCHEMA with elements is not supported");
   if (name.starts_with("pg_"))
     throw QueryError(MakeError(MakeSqlState("42939"), "unacceptable schema name \"{}\"", name)

@@ -158,6 +158,20 @@ void DropMapping(Ddl& ddl, const PgQuery__DropUserMappingStmt& drop);
 void CreateExtension(Ddl& ddl, const PgQuery__CreateExtensionStmt& create);
 void CreateWrapper(Ddl& ddl, const PgQuery__CreateFdwStmt& create);
 
+// --- roles and privileges (ddl_role.cc)
+void CreateRole(Ddl& ddl, const PgQuery__CreateRoleStmt& create);
+void AlterRole(Ddl& ddl, const PgQuery__AlterRoleStmt& alter);
+void DropRole(Ddl& ddl, const PgQuery__DropRoleStmt& drop);
+void RenameRole(Ddl& ddl, std::string_view from, std::string_view to);
+void GrantRole(Ddl& ddl, const PgQuery__GrantRoleStmt& grant);
+void Grant(Ddl& ddl, const PgQuery__GrantStmt& grant);
+// The current user's; 42704 where it was dropped meanwhile.
+const Role& CurrentRole(const Ddl& ddl);
+// All three throw 42501.
+void RequireOwner(const Ddl& ddl, const Relation& relation);
+void RequireSchemaOwner(const Ddl& ddl, std::string_view schema);
+void RequireSuperuser(const Ddl& ddl, std::string_view what);
+
 // --- the rest
 void CreateSchema(Ddl& ddl, const PgQuery__CreateSchemaStmt& create);  // ddl_drop.cc
 // A relation and all below it; views that use them keep it from going (2BP01).

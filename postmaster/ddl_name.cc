@@ -1,4 +1,5 @@
 // Names, options and roles in DDL.
+#include "catalog/privilege.h"
 #include "postmaster/ddl_internal.h"
 
 namespace sluice {
@@ -66,7 +67,10 @@ const Relation* FindRelation(const Ddl& ddl, const PgQuery__RangeVar& name) {
 
 Relation* FindRelation(Ddl& ddl, const PgQuery__RangeVar& name, bool missing_ok) {
   const Relation* found = FindRelation(std::as_const(ddl), name);
-  if (found != nullptr) return &ddl.GetRelation(found->oid);
+  if (found != nullptr) {
+    RequireOwner(ddl, *found);
+    return &ddl.GetRelation(found->oid);
+  }
   std::string_view schema = Text(name.schemaname);
   if (missing_ok) {
     ddl.Notice(
@@ -82,16 +86,29 @@ Relation& GetRelation(Ddl& ddl, const PgQuery__RangeVar& name) {
   return *FindRelation(ddl, name, false);
 }
 
+namespace {
+void RequireMayCreateIn(const Ddl& ddl, std::string_view name) {
+  auto schema = ddl.catalog.schemas.find(std::string(name));
+  if (schema != ddl.catalog.schemas.end() &&
+      !HasPrivilege(ddl.catalog, CurrentRole(ddl), AclOf(schema->second, name), kCreate))
+    Throw(sqlstate::kInsufficientPrivilege, "permission denied for schema {}", name);
+}
+}  // namespace
+
 std::string CreationSchema(const Ddl& ddl, std::string_view schema) {
   if (schema.empty()) {
     for (const std::string& candidate : ddl.context.search_path)
-      if (candidate != "pg_catalog" && ddl.catalog.HasSchema(candidate)) return candidate;
+      if (candidate != "pg_catalog" && ddl.catalog.HasSchema(candidate)) {
+        RequireMayCreateIn(ddl, candidate);
+        return candidate;
+      }
     Throw(sqlstate::kInvalidSchemaName, "no schema has been selected to create in");
   }
   if (!ddl.catalog.HasSchema(schema))
     Throw(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", schema);
   if (schema == "pg_catalog" || schema == "information_schema" || schema == "sluice")
     Throw(sqlstate::kInsufficientPrivilege, "permission denied for schema {}", schema);
+  RequireMayCreateIn(ddl, schema);
   return std::string(schema);
 }
 
@@ -114,6 +131,8 @@ std::string RoleName(const Ddl& ddl, const PgQuery__RoleSpec& role) {
     case PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_PUBLIC:
       return "public";
     case PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_CSTRING:
+      if (ddl.catalog.FindRole(role.rolename) == nullptr)
+        Throw(sqlstate::kUndefinedObject, "role \"{}\" does not exist", role.rolename);
       return role.rolename;
     default:
       return ddl.context.user;  // CURRENT_USER, SESSION_USER, CURRENT_ROLE

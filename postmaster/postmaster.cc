@@ -14,6 +14,7 @@
 #include "executor/executor.h"
 #include "fdw/io_worker.h"
 #include "parser/prescan.h"
+#include "postmaster/authentication.h"
 #include "postmaster/backend.h"
 #include "postmaster/catalog_follower.h"
 #include "postmaster/child_process.h"
@@ -83,6 +84,7 @@ class Postmaster {
 
   std::string directory_;
   Settings settings_;
+  AuthenticationConfig authentication_;
   UniqueFd lock_;
   UniqueFd signal_fd_;
   std::vector<ListenSocket> sockets_;
@@ -109,6 +111,11 @@ void Postmaster::LoadConfig(bool reload) {
   settings_.Set("data_directory", directory_, SettingSource::kFile);
   settings_.Set("config_file", path, SettingSource::kFile);
   ApplyLogLevel(settings_);
+  Status status = LoadAuthentication(directory_, settings_, &authentication_);
+  if (status.ok()) return;
+  if (!reload) throw QueryError(status.error());
+  LogError(LogLevel::kLog, status.error());
+  Log(LogLevel::kLog, "authentication stays as it was");
 }
 
 void Postmaster::BlockSignals() {
@@ -235,7 +242,7 @@ void Postmaster::StartBackend(UniqueFd client) {
   ProcNumber number = FreeBackendSlot();
   if (number == kNoProc) return Reject(std::move(client), Rejection::kTooManyClients);
   Fork(number, ProcessKind::kClientBackend, [&] {
-    BackendConfig config{directory_, &settings_};
+    BackendConfig config{directory_, &settings_, &authentication_};
     BackendMain(std::move(client), config);
   });
 }

@@ -7,6 +7,7 @@
 #include "postmaster/fatal_error.h"
 #include "postmaster/lease_set.h"
 #include "postmaster/object_names.h"
+#include "postmaster/redact.h"
 #include "postmaster/server_config.h"
 #include "shm/shared_memory.h"
 
@@ -247,10 +248,10 @@ void Session::HandleError(const Error& error) {
 
 void Session::BeginStatement(std::string_view text) {
   if (transaction_.state() == TransactionState::kNone) StartTransaction();
-  current_text_ = text;
+  current_text_ = RedactPasswords(text);
   statement_start_us_ = MonotonicUs();
   int64_t now = PostgresNow();
-  ReportQuery(text, now);
+  ReportQuery(current_text_, now);
   ReportState(ActivityState::kActive, transaction_.started_at());
   RefreshSettings();
   session_settings_.now = transaction_.started_at();
@@ -300,7 +301,7 @@ QuerySession Session::MakeQuerySession() {
   session.catalog = catalog_;
   session.settings = &settings_;
   session.session_settings = &session_settings_;
-  session.user = user_;
+  session.user = current_user();
   session.database = database_;
   session.temp_directory = settings_.Text("temp_directory");
   if (settings_.Boolean("lend_connections")) session.leases = leases_.get();

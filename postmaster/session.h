@@ -19,6 +19,13 @@ struct PgQuery__FuncCall;
 
 namespace sluice {
 
+// Both ends of a client's connection.
+struct PeerAddress {
+  std::string address;  // "" for a unix socket
+  int port = -1;
+  std::string server_address;
+};
+
 class Session {
  public:
   Session(UniqueFd client, const BackendConfig& config);
@@ -34,10 +41,23 @@ class Session {
 
   // --- session_startup.cc
   bool StartUp();  // false: it was a cancel request, or the client left
+  void AnswerSslRequest(int64_t deadline_us);
   void ReadStartupOptions(BodyReader* body, int32_t version);
   void ApplyClientSetting(const std::string& name, const std::string& value);
   void ApplyCommandLineOptions(std::string_view options);
   void SendGreeting();
+
+  // --- session_authentication.cc: throws FatalError for whoever is not let in
+  void Authenticate(const PeerAddress& peer, int64_t deadline_us);
+  void AuthenticateByPassword(int64_t deadline_us);
+  std::string ReadAuthenticationMessage(int64_t deadline_us);
+  void RequireMayConnect();
+  // Whose privileges count: SET ROLE's, or the session's user.
+  const std::string& current_user() const;
+  // Who the client is, or who SET SESSION AUTHORIZATION has made him.
+  const std::string& session_user() const { return settings_.Text("session_authorization"); }
+  const Role& CurrentRole() const;  // 42704 where it was dropped meanwhile
+  void RequireMaySetRole(std::string_view setting, const std::string& name) const;
 
   // --- session.cc: the loop
   MessageReader::Message ReadMessage();
@@ -159,7 +179,7 @@ class Session {
   Settings settings_;
   uint64_t settings_seen_ = 0;  // version that session_settings_ and the activity row show
   SessionSettings session_settings_;
-  std::string user_, database_;
+  std::string user_, database_;  // user_: who the client is
   std::optional<CatalogFollower> follower_;
   std::shared_ptr<const Catalog> catalog_;
   // DDL of the running transaction: catalog_ is its changed copy, catalog_base_ what it began with,

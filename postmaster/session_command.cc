@@ -59,8 +59,8 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
   DdlContext context{catalog_,
                      catalog_pending_,
                      &session_settings_,
-                     SearchPath(settings_, user_),
-                     user_,
+                     SearchPath(settings_, current_user()),
+                     current_user(),
                      database_,
                      [this](LogLevel level, const Error& notice) {
                        SendNotice(notice, level == LogLevel::kWarning ? "WARNING" : "NOTICE");

@@ -112,7 +112,7 @@ constexpr Entry kFunctions[] = {
     {1402, false, true, CurrentSchema},
     {1403, false, true, CurrentSchemas},
     {745, false, true, [](const Call& c) { return std::optional(c.context.user); }},
-    {746, false, true, [](const Call& c) { return std::optional(c.context.user); }},
+    {746, false, true, [](const Call& c) { return std::optional(c.context.session_user); }},
     {2026, false, true, [](const Call&) { return std::optional(std::to_string(getpid())); }},
     {2034, false, true,
      [](const Call&) { return std::optional(Timestamp(supervision->reloaded_at.load())); }},

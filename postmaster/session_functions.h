@@ -17,7 +17,7 @@ class Settings;
 struct SessionFunctionContext {
   Settings* settings;
   std::vector<std::string> search_path;
-  std::string user, database;
+  std::string user, session_user, database;
   Arena* arena;
   bool in_transaction = false;  // SET LOCAL has a meaning
 };

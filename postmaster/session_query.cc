@@ -3,6 +3,7 @@
 
 #include "parser/analyze.h"
 #include "parser/extra_commands.h"
+#include "postmaster/query_privileges.h"
 #include "postmaster/session.h"
 #include "postmaster/session_functions.h"
 #include "types/codec.h"
@@ -76,8 +77,8 @@ void Session::RunSimpleStatement(const std::shared_ptr<Statement>& statement) {
 }
 
 const Query* Session::AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types) {
-  AnalyzeContext context{catalog_.get(), &session_settings_, SearchPath(settings_, user_),
-                         user_,          database_,          arena,
+  AnalyzeContext context{catalog_.get(), &session_settings_, SearchPath(settings_, current_user()),
+                         current_user(), database_,          arena,
                          types};
   return AnalyzeSelect(*statement.raw, context);
 }
@@ -126,8 +127,8 @@ std::shared_ptr<const CompletionQuery> Session::CompleteOrThrow(const Statement&
   if (!unknown_here || !settings_.Boolean("enable_completion") || statement.modifies ||
       DependsOnSession(statement.text()))
     throw QueryError(error);
-  return PrepareCompletion(*statement.raw, MakeQuerySession(), SearchPath(settings_, user_), types,
-                           error);
+  return PrepareCompletion(*statement.raw, MakeQuerySession(),
+                           SearchPath(settings_, current_user()), types, error);
 }
 
 // The query to run now: the statement's, or where it calls the session's functions a copy with
@@ -136,8 +137,9 @@ const Query* Session::QueryToRun(Statement* statement, Arena* arena) {
   if (!statement->has_session_functions) return statement->query;
   std::vector<Oid> types = statement->param_types;
   const Query* query = AnalyzeIn(arena, *statement, &types);
-  SessionFunctionContext functions{&settings_, SearchPath(settings_, user_), user_, database_,
-                                   arena};
+  SessionFunctionContext functions{&settings_,     SearchPath(settings_, current_user()),
+                                   current_user(), session_user(),
+                                   database_,      arena};
   functions.in_transaction = transaction_.in_block();
   FoldSessionFunctions(const_cast<Query*>(query), functions);
   return query;
@@ -150,6 +152,7 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
   QuerySession session = MakeQuerySession();
   if (statement->completion == nullptr) {
     const Query* query = QueryToRun(statement, arena);
+    RequireMayRun(*catalog_, CurrentRole(), *query);
     WaitForViewsOf(*query);
     try {
       return std::make_unique<RunningQuery>(session, *query, options);
@@ -163,6 +166,7 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
       statement->completion = std::move(completion);  // the next execution need not try again
     }
   }
+  RequireMayRun(*catalog_, CurrentRole(), statement->completion->request);
   return RunCompletion(session, *statement->completion, options);
 }
 

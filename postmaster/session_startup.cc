@@ -19,31 +19,35 @@ namespace {
 
 constexpr int kNegotiationsMax = 4;  // SSL and GSS requests before the start-up packet
 
-struct PeerAddress {
-  std::string address;  // "" for a unix socket
-  int port = -1;
-};
+// The address as text; "" for a unix socket.
+std::string TextOf(const sockaddr_storage& storage, int* port) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (storage.ss_family == AF_INET) {
+    auto* in = reinterpret_cast<const sockaddr_in*>(&storage);
+    inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
+    *port = ntohs(in->sin_port);
+  } else if (storage.ss_family == AF_INET6) {
+    auto* in = reinterpret_cast<const sockaddr_in6*>(&storage);
+    inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
+    *port = ntohs(in->sin6_port);
+  }
+  return text;
+}
 
 PeerAddress AddressOf(int fd) {
   PeerAddress peer;
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return peer;
-  char text[INET6_ADDRSTRLEN] = "";
-  if (storage.ss_family == AF_INET) {
-    auto* in = reinterpret_cast<sockaddr_in*>(&storage);
-    inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
-    peer = {text, ntohs(in->sin_port)};
-  } else if (storage.ss_family == AF_INET6) {
-    auto* in = reinterpret_cast<sockaddr_in6*>(&storage);
-    inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
-    peer = {text, ntohs(in->sin6_port)};
-  }
-  if (peer.port >= 0) {
-    int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  }
+  peer.address = TextOf(storage, &peer.port);
+  if (peer.port < 0) return peer;
+  int own_port = 0;
+  length = sizeof storage;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) == 0)
+    peer.server_address = TextOf(storage, &own_port);
+  int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   return peer;
 }
 
@@ -87,8 +91,12 @@ bool Session::StartUp() {
     if (code == kSslRequestCode || code == kGssEncRequestCode) {
       if (++negotiations > kNegotiationsMax)
         throw FatalError{MakeError(sqlstate::kProtocolViolation, "too many encryption requests")};
-      client_.out()->push_back('N');
-      client_.Flush();
+      if (code == kSslRequestCode) {
+        AnswerSslRequest(deadline_us);
+      } else {
+        client_.out()->push_back('N');
+        client_.Flush();
+      }
       continue;
     }
     try {
@@ -99,7 +107,8 @@ bool Session::StartUp() {
       if (peer.port >= 0 && idle_s > 0)
         setsockopt(client_.fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
       follower_.emplace(config_.directory);
-      catalog_ = follower_->Refresh();  // now, so that the first statement need not wait for it
+      RefreshCatalog();  // now, so that the first statement need not wait for it
+      Authenticate(peer, deadline_us);
       SendGreeting();
     } catch (const QueryError& e) {
       throw FatalError{e.error};
@@ -108,6 +117,20 @@ bool Session::StartUp() {
       Log(LogLevel::kLog, "connection authorized: user={} database={} application_name={}", user_,
           database_, settings_.Text("application_name"));
     return true;
+  }
+}
+
+void Session::AnswerSslRequest(int64_t deadline_us) {
+  const std::shared_ptr<TlsContext>& tls = config_.authentication->tls;
+  bool offered = tls != nullptr && client_.tls() == nullptr;
+  client_.out()->push_back(offered ? 'S' : 'N');
+  client_.Flush();
+  if (!offered) return;
+  try {
+    client_.StartTls(tls, deadline_us);
+  } catch (const QueryError& e) {
+    LogError(LogLevel::kLog, e.error);  // nothing that the client could read can be sent
+    throw ClientGone{};
   }
 }
 

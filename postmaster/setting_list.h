@@ -21,6 +21,20 @@
     "Clients that may be connected at once.") \
   X("authentication_timeout", kInt, kSighup, "s", "60", 1, 600, "", false, "Connections", \
     "Time that a client may take to complete its start-up.") \
+  X("ssl", kBool, kSighup, "", "off", 0, 0, "", false, "Connections", \
+    "Offers TLS to clients.") \
+  X("ssl_cert_file", kString, kSighup, "", "server.crt", 0, 0, "", false, "Connections", \
+    "The server's certificate chain; relative to the data directory.") \
+  X("ssl_key_file", kString, kSighup, "", "server.key", 0, 0, "", false, "Connections", \
+    "The server's private key; relative to the data directory.") \
+  X("ssl_ca_file", kString, kSighup, "", "", 0, 0, "", false, "Connections", \
+    "Certificates that client certificates must descend from; empty: none are asked for.") \
+  X("ssl_min_protocol_version", kEnum, kSighup, "", "TLSv1.2", 0, 0, "TLSv1.2|TLSv1.3", false, \
+    "Connections", "The oldest TLS version that is spoken.") \
+  X("hba_file", kString, kPostmaster, "", "pg_hba.conf", 0, 0, "", false, "Connections", \
+    "Who may connect from where and how; relative to the data directory.") \
+  X("database_names", kString, kSighup, "", "postgres", 0, 0, "", false, "Connections", \
+    "Names under which clients may ask for the one database, separated by commas.") \
   X("tcp_keepalives_idle", kInt, kUser, "s", "0", 0, 2147483647, "", false, "Connections", \
     "Idle time before a TCP keepalive is sent; 0: the system's default.") \
   X("client_connection_check_interval", kInt, kUser, "ms", "1000", 0, 2147483647, "", false, \

@@ -1,0 +1,264 @@
+// Who gets in: pg_hba.conf, passwords, TLS, certificates; and what roles may do.
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/harness.h"
+
+namespace sluice::test {
+namespace {
+
+class Authentication : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    cluster_ = new Cluster(Cluster::Options{.shards = 1, .settings = {}, .shard_settings = {}});
+    MakeCertificates();
+    std::ofstream(Data() + "/sluice.conf", std::ios::app)
+        << "ssl = on\nssl_ca_file = 'ca.crt'\nlog_min_duration_statement = 0\n";
+    SetHba("local all all trust\nhost all all all scram-sha-256\n");
+    Client admin(Local());
+    admin.Must("CREATE ROLE bob LOGIN PASSWORD 'böb'");
+    admin.Must("CREATE ROLE carol LOGIN");
+    admin.Must("CREATE ROLE staff NOLOGIN PASSWORD 'x'");
+    admin.Must("CREATE ROLE late LOGIN PASSWORD 'x' VALID UNTIL '2001-01-01'");
+  }
+  static void TearDownTestSuite() {
+    delete cluster_;
+    cluster_ = nullptr;
+  }
+
+  static std::string Data() { return cluster_->directory() + "/sluice"; }
+  static std::string Port() {
+    std::string url = cluster_->Url();
+    size_t at = url.find("port=") + 5;
+    return url.substr(at, url.find(' ', at) - at);
+  }
+  static std::string Local(const std::string& user = "postgres") {
+    return fmt::format("host={} port={} user={} dbname=postgres", cluster_->directory(), Port(),
+                       user);
+  }
+  static std::string Remote(const std::string& user, const std::string& password,
+                            const std::string& more = "sslmode=disable") {
+    return fmt::format("host=127.0.0.1 port={} user={} password='{}' dbname=postgres {}", Port(),
+                       user, password, more);
+  }
+  // "" or the reason.
+  static std::string Refusal(const std::string& conninfo) {
+    Client client(conninfo);
+    if (client.connected()) return "";
+    std::string message = PQerrorMessage(client.raw());
+    size_t at = message.find("FATAL:  ");
+    return at == std::string::npos ? message
+                                   : message.substr(at + 8, message.find('\n', at) - at - 8);
+  }
+
+  static void Shell(const std::string& command) {
+    ASSERT_EQ(cluster_->RunAsOwner({"/bin/sh", "-c", command}), 0) << command;
+  }
+  static void MakeCertificates() {
+    Shell("cd '" + Data() +
+          "' && exec 2>/dev/null && "
+          "openssl req -new -x509 -days 30 -nodes -subj /CN=test-ca -keyout ca.key -out ca.crt && "
+          "for who in server:localhost client:bob; do n=${who%%:*}; "
+          "openssl req -new -nodes -subj /CN=${who#*:} -keyout $n.key -out $n.csr && "
+          "openssl x509 -req -days 30 -in $n.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out "
+          "$n.crt "
+          "|| exit 1; done; chmod 600 *.key");
+  }
+  static void Reload() {
+    ASSERT_EQ(cluster_->RunAsOwner({SluiceBinary(), "reload", "-D", Data()}), 0);
+  }
+  // Waits until the postmaster has read it.
+  static void SetHba(const std::string& text) {
+    { std::ofstream(Data() + "/pg_hba.conf") << text; }
+    static int round = 0;
+    std::string mark = fmt::format("mark{}", ++round);
+    std::ofstream(Data() + "/sluice.conf", std::ios::app)
+        << "database_names = 'postgres," << mark << "'\n"
+        << std::flush;
+    Reload();
+    ASSERT_TRUE(Eventually(
+        [&] { return Refusal(Local() + " dbname=" + mark).find(mark) == std::string::npos; }, 10));
+  }
+
+  static Cluster* cluster_;
+};
+Cluster* Authentication::cluster_ = nullptr;
+
+TEST_F(Authentication, Passwords) {
+  SetHba("local all all trust\nhost all all all scram-sha-256\n");
+  EXPECT_EQ(Refusal(Remote("bob", "böb")), "");
+  EXPECT_EQ(Refusal(Remote("bob", "bob")), "password authentication failed for user \"bob\"");
+  // Nothing tells a user without a password, or one that does not exist, from a wrong password.
+  for (const char* user : {"carol", "nobody", "late"})
+    EXPECT_EQ(Refusal(Remote(user, "x")),
+              fmt::format("password authentication failed for user \"{}\"", user));
+  EXPECT_EQ(Refusal(Remote("staff", "x")), "role \"staff\" is not permitted to log in");
+  EXPECT_EQ(Refusal(Remote("bob", "böb") + " dbname=other"), "database \"other\" does not exist");
+  Client admin(Local());
+  admin.Must("ALTER ROLE bob PASSWORD 'new'");
+  EXPECT_EQ(Refusal(Remote("bob", "böb")), "password authentication failed for user \"bob\"");
+  EXPECT_EQ(Refusal(Remote("bob", "new")), "");
+  // As psql's \password does it: the server never sees the password.
+  char* verifier = PQencryptPasswordConn(admin.raw(), "böb", "bob", "scram-sha-256");
+  ASSERT_NE(verifier, nullptr);
+  admin.Must(fmt::format("ALTER USER bob PASSWORD '{}'", verifier));
+  PQfreemem(verifier);
+  EXPECT_EQ(Refusal(Remote("bob", "böb")), "");
+}
+
+TEST_F(Authentication, HbaDecides) {
+  SetHba(
+      "local all all trust\n"
+      "host all carol 127.0.0.1/32 reject\n"
+      "host all bob 10.0.0.0/8 trust\n"
+      "hostssl all bob all trust\n");
+  EXPECT_EQ(Refusal(Remote("carol", "")),
+            "pg_hba.conf rejects connection for host \"127.0.0.1\", user \"carol\", database "
+            "\"postgres\", no encryption");
+  EXPECT_EQ(Refusal(Remote("bob", "")),
+            "no pg_hba.conf entry for host \"127.0.0.1\", user \"bob\", database \"postgres\", no "
+            "encryption");
+  EXPECT_EQ(Refusal(Remote("bob", "", "sslmode=require")), "");
+  EXPECT_EQ(Refusal(Local("nobody")), "role \"nobody\" does not exist");
+}
+
+TEST_F(Authentication, ABadFileChangesNothing) {
+  SetHba("local all all trust\nhost all all all trust\n");
+  { std::ofstream(Data() + "/pg_hba.conf") << "local all all md5\n"; }
+  Reload();
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return ReadFile(Data() + "/../sluice/sluice.log")
+                   .find("authentication method \"md5\" is not supported") != std::string::npos;
+      },
+      10));
+  EXPECT_EQ(Refusal(Remote("bob", "")), "");
+  EXPECT_EQ(Refusal(Local()), "");
+}
+
+TEST_F(Authentication, Tls) {
+  SetHba("local all all trust\nhostssl all all all scram-sha-256\n");
+  std::string url = Remote("bob", "böb",
+                           fmt::format("sslmode=verify-ca sslrootcert={}/ca.crt "
+                                       "channel_binding=require",
+                                       Data()));
+  Client client(url);
+  ASSERT_TRUE(client.connected()) << PQerrorMessage(client.raw());
+  EXPECT_STREQ(PQsslAttribute(client.raw(), "library"), "OpenSSL");
+  // More than the sockets and many records hold, in both directions.
+  EXPECT_EQ(client.Must("SELECT i, repeat('x', 100) FROM generate_series(1, 100000) i").rows.size(),
+            100000u);
+  std::string large(3'000'000, 'y');
+  EXPECT_EQ(client.QueryParams("SELECT length($1::text)", {large}, false).rows[0][0], "3000000");
+  EXPECT_EQ(Refusal(Remote("bob", "wrong", "sslmode=require")),
+            "password authentication failed for user \"bob\"");
+  EXPECT_NE(Refusal(Remote("bob", "böb")), "");
+  // A cancel request comes over a connection of its own.
+  PGcancel* cancel = PQgetCancel(client.raw());
+  ASSERT_EQ(PQsendQuery(client.raw(), "SELECT pg_sleep(30)"), 1);
+  EXPECT_TRUE(Eventually(
+      [&] {
+        char error[256];
+        PQcancel(cancel, error, sizeof error);
+        PQconsumeInput(client.raw());
+        return PQisBusy(client.raw()) == 0;
+      },
+      10));
+  PQfreeCancel(cancel);
+}
+
+TEST_F(Authentication, ClientCertificates) {
+  SetHba("local all all trust\nhostssl all all all cert\n");
+  std::string with =
+      fmt::format("sslmode=require sslcert={0}/client.crt sslkey={0}/client.key", Data());
+  // libpq wants the key for itself alone.
+  if (geteuid() == 0) {
+    chown((Data() + "/client.key").c_str(), 0, 0);
+  }
+  EXPECT_EQ(Refusal(Remote("bob", "", with)), "");
+  EXPECT_EQ(Refusal(Remote("carol", "", with)),
+            "certificate authentication failed for user \"carol\"");
+  EXPECT_EQ(Refusal(Remote("bob", "", "sslmode=require sslcert=/nonexistent")),
+            "connection requires a valid client certificate");
+}
+
+TEST_F(Authentication, PasswordsAreNotLoggedOrShown) {
+  SetHba("local all all trust\n");
+  Client admin(Local());
+  admin.Must("CREATE ROLE dave LOGIN PASSWORD 'sEcReT-1'");
+  admin.Must("ALTER ROLE dave WITH PASSWORD $$sEcReT-2$$");
+  admin.Query("ALTER ROLE nobody PASSWORD E'sEcReT-\\063'");
+  admin.Query("ALTER ROLE nobody PASSWORD 'sEcReT-4");  // a syntax error
+  admin.Must("CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1')");
+  admin.Must("CREATE USER MAPPING FOR dave SERVER s OPTIONS (user 'd', password 'sEcReT-5')");
+  EXPECT_EQ(
+      admin.Value("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sEcReT%' AND pid <> "
+                  "pg_backend_pid()"),
+      "0");
+  Client other(Local());
+  EXPECT_EQ(
+      other.Value("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sEcR' || 'eT-%' AND "
+                  "pid <> pg_backend_pid()"),
+      "0");
+  std::string log = ReadFile(Data() + "/sluice.log");
+  EXPECT_EQ(log.find("sEcReT-"), std::string::npos);
+  admin.Must("DROP SERVER s CASCADE");
+  admin.Must("DROP ROLE dave");
+}
+
+TEST_F(Authentication, Privileges) {
+  SetHba("local all all trust\n");
+  Client admin(Local());
+  Client shard(cluster_->ShardUrl(1));
+  shard.Must("CREATE TABLE secret (a int, b text); INSERT INTO secret VALUES (1, 'x')");
+  admin.Must("CREATE FOREIGN TABLE secret (a int, b text) SERVER shard1");
+  admin.Must("CREATE VIEW window_on_it AS SELECT a FROM secret");
+  Client carol(Local("carol"));
+  auto state = [](Client& client, const std::string& sql) { return client.Query(sql).sqlstate; };
+  EXPECT_EQ(carol.Query("SELECT * FROM secret").message,
+            "permission denied for foreign table secret");
+  EXPECT_EQ(state(carol, "SELECT (SELECT max(a) FROM secret)"), "42501");
+  EXPECT_EQ(state(carol, "SELECT 1 WHERE EXISTS (SELECT FROM secret)"), "42501");
+  EXPECT_EQ(state(carol, "WITH s AS (SELECT * FROM secret) SELECT 1"), "42501");
+  EXPECT_EQ(state(carol, "SELECT 1 UNION SELECT a FROM secret"), "42501");
+  EXPECT_EQ(state(carol, "COPY secret TO STDOUT"), "42501");
+  EXPECT_EQ(state(carol, "DROP FOREIGN TABLE secret"), "42501");
+  EXPECT_EQ(state(carol, "CREATE VIEW mine AS SELECT 1"), "42501");  // no CREATE on public
+  EXPECT_EQ(state(carol, "CREATE ROLE x"), "42501");
+  EXPECT_EQ(state(carol, "SET ROLE postgres"), "42501");
+  admin.Must("GRANT SELECT ON window_on_it TO carol");
+  EXPECT_EQ(carol.Value("SELECT a FROM window_on_it"), "1");
+  EXPECT_EQ(state(carol, "SELECT a FROM window_on_it, secret"), "42501");
+  admin.Must("REVOKE SELECT ON window_on_it FROM carol");
+  EXPECT_EQ(state(carol, "SELECT a FROM window_on_it"), "42501");
+  // Through a group, and only as long as it is inherited.
+  admin.Must("GRANT SELECT ON secret TO staff");
+  admin.Must("GRANT staff TO carol");
+  EXPECT_EQ(carol.Value("SELECT b FROM secret"), "x");
+  admin.Must("ALTER ROLE carol NOINHERIT");
+  EXPECT_EQ(state(carol, "SELECT b FROM secret"), "42501");
+  carol.Must("SET ROLE staff");
+  EXPECT_EQ(carol.Value("SELECT current_user"), "staff");
+  EXPECT_EQ(carol.Value("SELECT session_user"), "carol");
+  EXPECT_EQ(carol.Value("SELECT b FROM secret"), "x");
+  carol.Must("RESET ROLE");
+  EXPECT_EQ(state(carol, "SELECT b FROM secret"), "42501");
+  admin.Must("ALTER ROLE carol INHERIT");
+  EXPECT_EQ(state(admin, "DROP ROLE staff"), "2BP01");
+  EXPECT_EQ(state(admin, "GRANT carol TO staff"), "0LP01");
+  admin.Must("GRANT ALL ON secret TO PUBLIC");
+  admin.Must("REVOKE ALL ON secret FROM staff");
+  admin.Must("DROP ROLE staff");
+  EXPECT_EQ(carol.Value("SELECT b FROM secret"), "x");
+  admin.Must("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC");
+  EXPECT_EQ(state(carol, "SELECT b FROM secret"), "42501");
+  admin.Must("GRANT CREATE ON SCHEMA public TO carol");
+  carol.Must("CREATE VIEW mine AS SELECT 1 AS one");
+  EXPECT_EQ(carol.Value("SELECT one FROM mine"), "1");
+  EXPECT_EQ(state(admin, "DROP ROLE carol"), "2BP01");
+  carol.Must("DROP VIEW mine");
+}
+
+}  // namespace
+}  // namespace sluice::test
