@@ -65,6 +65,9 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
                      [&remote](const Catalog& catalog, std::span<const RemoteQuery> queries) {
                        return RunRemoteQueries(catalog, remote, queries);
                      },
+                     {},
+                     transaction_.in_block(),
+                     settings_.Text("sluice.default_distribution"),
                      {}};
   if (!RunDdl(raw, context)) Refuse("{} is not supported", CommandName(raw));
   if (catalog_pending_ && catalog_base_ == nullptr) catalog_base_ = before;
