@@ -118,11 +118,14 @@ Index IndexFromJson(const Json& j) {
 }
 
 Json SequenceToJson(const Sequence& s) {
-  return {{"schema", s.schema},     {"name", s.name},         {"owner", s.owner},
-          {"type", s.type},         {"start", s.start},       {"increment", s.increment},
-          {"min", s.min},           {"max", s.max},           {"cache", s.cache},
-          {"cycle", s.cycle},       {"owned_by", s.owned_by}, {"owned_column", s.owned_column},
-          {"identity", s.identity}, {"acl", AclToJson(s.acl)}};
+  return {{"schema", s.schema},     {"name", s.name},
+          {"owner", s.owner},       {"type", s.type},
+          {"start", s.start},       {"increment", s.increment},
+          {"min", s.min},           {"max", s.max},
+          {"cache", s.cache},       {"cycle", s.cycle},
+          {"owned_by", s.owned_by}, {"owned_column", s.owned_column},
+          {"identity", s.identity}, {"acl", AclToJson(s.acl)},
+          {"storage", s.storage},   {"restart", s.restart}};
 }
 
 Sequence SequenceFromJson(Oid oid, const Json& j) {
@@ -141,6 +144,8 @@ Sequence SequenceFromJson(Oid oid, const Json& j) {
   Get(j, "owned_by", &s.owned_by);
   Get(j, "owned_column", &s.owned_column);
   Get(j, "identity", &s.identity);
+  Get(j, "storage", &s.storage);
+  Get(j, "restart", &s.restart);
   AclFromJson(j, "acl", &s.acl);
   return s;
 }

@@ -35,6 +35,9 @@ std::optional<int> FindPartition(const Catalog& catalog, const Relation& parent,
 void CheckNewBound(const Catalog& catalog, const Relation& parent, std::string_view name,
                    const PartitionBound& bound);
 
+// Whether HashPartitionKeys knows the type's hash.
+bool HasKnownHash(Oid type);
+
 // Postgres's satisfies_hash_partition: the combined hash of the keys; nullopt where a type's hash
 // function is not known here.
 std::optional<uint64_t> HashPartitionKeys(std::span<const Oid> types,

@@ -163,6 +163,34 @@ std::optional<uint64_t> HashValue(Oid type, std::string_view wire) {
 
 }  // namespace
 
+bool HasKnownHash(Oid type) {
+  switch (type) {
+    case kBoolOid:
+    case kCharOid:
+    case kInt2Oid:
+    case kInt4Oid:
+    case kInt8Oid:
+    case kOidOid:
+    case kDateOid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
+    case kFloat4Oid:
+    case kFloat8Oid:
+    case kNumericOid:
+    case kIntervalOid:
+    case kTextOid:
+    case kVarcharOid:
+    case kNameOid:
+    case kByteaOid:
+    case kBpcharOid:
+    case kUuidOid:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::optional<uint64_t> HashPartitionKeys(std::span<const Oid> types,
                                           std::span<const std::optional<std::string_view>> values) {
   uint64_t combined = 0;

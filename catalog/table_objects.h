@@ -57,7 +57,7 @@ struct Index {
   std::string predicate;   // as pg_get_expr() prints it; empty: none
 };
 
-// Values are handed out by Sluice (catalog/sequence_store.h), not by the shards.
+// Values are handed out by Sluice (catalog/sequence_values.h), not by the shards.
 struct Sequence {
   Oid oid = kInvalidOid;
   std::string schema, name;
@@ -67,6 +67,10 @@ struct Sequence {
   int64_t min = 1, max = std::numeric_limits<int64_t>::max();
   int64_t cache = 1;
   bool cycle = false;
+  // Where its values are (catalog/sequence_values.h): another one after RESTART, so that a rolled
+  // back transaction leaves the old; `restart` is where a new one begins.
+  Oid storage = kInvalidOid;
+  int64_t restart = 1;
   // OWNED BY; kInvalidOid: none. It goes with the column.
   Oid owned_by = kInvalidOid;
   std::string owned_column;

@@ -2,6 +2,8 @@
 
 #include <cctype>
 
+#include "postmaster/ddl_distributed.h"
+
 namespace sluice {
 
 namespace {
@@ -80,42 +82,10 @@ std::vector<std::string> ListArgument(const Arguments& arguments, const char* na
   return SplitTrimmed(*text, ',');
 }
 
-// shard2 before shard10.
-bool NaturalLess(std::string_view a, std::string_view b) {
-  auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (digit(a[i]) && digit(b[j])) {
-      size_t end_a = i, end_b = j;
-      while (end_a < a.size() && digit(a[end_a])) end_a++;
-      while (end_b < b.size() && digit(b[end_b])) end_b++;
-      std::string_view left = a.substr(i, end_a - i), right = b.substr(j, end_b - j);
-      while (left.size() > 1 && left[0] == '0') left.remove_prefix(1);
-      while (right.size() > 1 && right[0] == '0') right.remove_prefix(1);
-      if (left.size() != right.size()) return left.size() < right.size();
-      if (left != right) return left < right;
-      i = end_a, j = end_b;
-    } else {
-      if (a[i] != b[j]) return a[i] < b[j];
-      i++, j++;
-    }
-  }
-  return a.size() - i < b.size() - j;
-}
-
-std::vector<Oid> ServersOf(Ddl& ddl, const std::vector<std::string>& names) {
+std::vector<Oid> NamedServers(Ddl& ddl, const std::vector<std::string>& names) {
   std::vector<Oid> servers;
   for (const std::string& name : names) servers.push_back(GetServer(ddl, name).oid);
-  if (names.empty()) {
-    for (const auto& [oid, server] : ddl.catalog.servers)
-      if (server.wrapper == kPostgresWrapper) servers.push_back(oid);
-    std::sort(servers.begin(), servers.end(), [&](Oid a, Oid b) {
-      return NaturalLess(ddl.catalog.servers.at(a).name, ddl.catalog.servers.at(b).name);
-    });
-  }
-  if (servers.empty())
-    throw QueryError(MakeError(sqlstate::kUndefinedObject, "there is no server of postgres_fdw")
-                         .Hint("CREATE SERVER and CREATE USER MAPPING first."));
+  if (names.empty()) return AllShardServers(ddl);
   for (Oid oid : servers)
     if (ddl.catalog.servers.at(oid).wrapper != kPostgresWrapper)
       Throw(sqlstate::kWrongObjectType, "server \"{}\" is not a server of postgres_fdw",
@@ -159,7 +129,7 @@ AttachRequest ReadRequest(Ddl& ddl, const PgQuery__FuncCall& call) {
   if (!name) Throw(sqlstate::kInvalidParameterValue, "attach_table needs the name of a table");
   request.name = *name;
   request.schema = TextArgument(arguments, "schema").value_or("public");
-  request.servers = ServersOf(ddl, ListArgument(arguments, "servers"));
+  request.servers = NamedServers(ddl, ListArgument(arguments, "servers"));
   for (const std::string& column : ListArgument(arguments, "partition_column"))
     request.expressions.push_back(QuoteIdentifier(column));
   if (auto expression = TextArgument(arguments, "expression"))

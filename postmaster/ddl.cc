@@ -1,6 +1,6 @@
 #include "postmaster/ddl.h"
 
-#include "postmaster/ddl_internal.h"
+#include "postmaster/ddl_distributed.h"
 
 namespace sluice {
 
@@ -133,8 +133,6 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
     case PG_QUERY__NODE__NODE_IMPORT_FOREIGN_SCHEMA_STMT:
       ImportForeignSchema(ddl, *node.import_foreign_schema_stmt);
       return "IMPORT FOREIGN SCHEMA";
-    case PG_QUERY__NODE__NODE_COMMENT_STMT:
-      return "COMMENT";  // accepted, not kept
     case PG_QUERY__NODE__NODE_CREATE_ROLE_STMT:
       CreateRole(ddl, *node.create_role_stmt);
       return "CREATE ROLE";
@@ -147,6 +145,30 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
     case PG_QUERY__NODE__NODE_GRANT_ROLE_STMT:
       GrantRole(ddl, *node.grant_role_stmt);
       return node.grant_role_stmt->is_grant ? "GRANT ROLE" : "REVOKE ROLE";
+    case PG_QUERY__NODE__NODE_COMMENT_STMT:
+      CommentOn(ddl, *node.comment_stmt);
+      return "COMMENT";
+    case PG_QUERY__NODE__NODE_TRUNCATE_STMT:
+      Truncate(ddl, *node.truncate_stmt);
+      return "TRUNCATE TABLE";
+    case PG_QUERY__NODE__NODE_LOCK_STMT:
+      LockTables(ddl, *node.lock_stmt);
+      return "LOCK TABLE";
+    case PG_QUERY__NODE__NODE_INDEX_STMT:
+      CreateIndex(ddl, *node.index_stmt);
+      return "CREATE INDEX";
+    case PG_QUERY__NODE__NODE_CREATE_SEQ_STMT:
+      CreateSequence(ddl, *node.create_seq_stmt);
+      return "CREATE SEQUENCE";
+    case PG_QUERY__NODE__NODE_ALTER_SEQ_STMT:
+      AlterSequence(ddl, *node.alter_seq_stmt);
+      return "ALTER SEQUENCE";
+    case PG_QUERY__NODE__NODE_CREATE_ENUM_STMT:
+      CreateEnum(ddl, *node.create_enum_stmt);
+      return "CREATE TYPE";
+    case PG_QUERY__NODE__NODE_ALTER_ENUM_STMT:
+      AlterEnum(ddl, *node.alter_enum_stmt);
+      return "ALTER TYPE";
     case PG_QUERY__NODE__NODE_GRANT_STMT:
       Grant(ddl, *node.grant_stmt);
       return node.grant_stmt->is_grant ? "GRANT" : "REVOKE";
@@ -154,9 +176,8 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
       if (!Call(ddl, *node.call_stmt)) return std::nullopt;
       return "CALL";
     case PG_QUERY__NODE__NODE_VACUUM_STMT:
-      if (node.vacuum_stmt->is_vacuumcmd) return std::nullopt;
-      Analyze(ddl, *node.vacuum_stmt);
-      return "ANALYZE";
+      Maintain(ddl, *node.vacuum_stmt);
+      return node.vacuum_stmt->is_vacuumcmd ? "VACUUM" : "ANALYZE";
     default:
       return std::nullopt;
   }

@@ -29,13 +29,17 @@ struct DdlContext {
   std::string user, database;
   std::function<void(LogLevel level, const Error& notice)> notice;  // kNotice, kWarning
   RemoteRunner remote;
-  std::string command_tag;  // out
   // What the command does on servers belongs to it. Null: in a test without servers.
   DistributedTransaction* transaction = nullptr;
   // For materialized views: all settings; whether a view is complete; out: views to be built.
   const Settings* configuration = nullptr;
   std::function<bool(const Relation& view)> is_created;
   std::vector<Oid> created_views;
+  // One text of several statements on servers at once, as a part of the session's transaction.
+  std::function<void(std::span<const Oid> servers, const std::string& sql)> run_on_servers;
+  bool in_block = false;             // BEGIN was said
+  std::string default_distribution;  // the setting sluice.default_distribution
+  std::string command_tag;           // out
 };
 
 // False if the statement is none that is known here; then nothing happened.

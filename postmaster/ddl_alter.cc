@@ -1,9 +1,34 @@
 // ALTER TABLE, FOREIGN TABLE, VIEW, SCHEMA and SERVER.
 #include <cctype>
 
-#include "postmaster/ddl_internal.h"
+#include "postmaster/ddl_distributed.h"
 
 namespace sluice {
+
+bool KeyNames(const Relation& relation, std::string_view column) {
+  auto in_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '"';
+  };
+  std::string quoted = QuoteIdentifier(column);
+  for (const std::string& expression : relation.key.expressions) {
+    for (size_t at = expression.find(quoted); at != std::string::npos;
+         at = expression.find(quoted, at + 1)) {
+      size_t end = at + quoted.size();
+      bool starts = at == 0 || !in_word(expression[at - 1]);
+      bool ends = end == expression.size() || !in_word(expression[end]);
+      if (starts && ends) return true;
+    }
+  }
+  return false;
+}
+
+void RefuseIfViewUses(const Ddl& ddl, const Relation& relation, const char* what) {
+  for (const auto& [oid, other] : ddl.catalog.relations)
+    if (std::find(other.view_uses.begin(), other.view_uses.end(), relation.oid) !=
+        other.view_uses.end())
+      Refuse("{} of a relation that a view uses is not supported: {} uses {}", what,
+             Describe(ddl, other), Describe(ddl, relation));
+}
 
 namespace {
 
@@ -53,25 +78,6 @@ void AddColumn(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& comma
                            "merging definition of column \"{}\" for child \"{}\"", column.name,
                            each->name));
   }
-}
-
-// Whether a partition key expression names the column. A string constant that reads like it counts
-// too: refusing too much is safe.
-bool KeyNames(const Relation& relation, std::string_view column) {
-  auto in_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '"';
-  };
-  std::string quoted = QuoteIdentifier(column);
-  for (const std::string& expression : relation.key.expressions) {
-    for (size_t at = expression.find(quoted); at != std::string::npos;
-         at = expression.find(quoted, at + 1)) {
-      size_t end = at + quoted.size();
-      bool starts = at == 0 || !in_word(expression[at - 1]);
-      bool ends = end == expression.size() || !in_word(expression[end]);
-      if (starts && ends) return true;
-    }
-  }
-  return false;
 }
 
 void DropColumn(Ddl& ddl, Relation* relation, const PgQuery__AlterTableCmd& command) {
@@ -222,15 +228,6 @@ void CheckKind(const Relation& relation, PgQuery__ObjectType wanted) {
     Throw(sqlstate::kWrongObjectType, "\"{}\" is not a view", relation.name);
 }
 
-// Views keep their text, which has the names in it.
-void RefuseIfViewUses(const Ddl& ddl, const Relation& relation, const char* what) {
-  for (const auto& [oid, other] : ddl.catalog.relations)
-    if (std::find(other.view_uses.begin(), other.view_uses.end(), relation.oid) !=
-        other.view_uses.end())
-      Refuse("{} of a relation that a view uses is not supported: {} uses {}", what,
-             Describe(ddl, other), Describe(ddl, relation));
-}
-
 void RenameColumn(Ddl& ddl, Relation* relation, std::string_view from, std::string_view to) {
   if (relation->FindColumn(from) < 0)
     Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", from);
@@ -299,6 +296,7 @@ void AlterTable(Ddl& ddl, const PgQuery__AlterTableStmt& alter) {
   Relation* relation = FindRelation(ddl, *alter.relation, alter.missing_ok);
   if (relation == nullptr) return;
   CheckKind(*relation, alter.objtype);
+  if (relation->is_distributed()) return AlterDistributed(ddl, relation, alter);
   for (size_t i = 0; i < alter.n_cmds; i++) {
     ddl.changed = true;
     if (relation->kind == RelationKind::kMaterializedView) {
@@ -314,7 +312,11 @@ void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename) {
   switch (rename.rename_type) {
     case PG_QUERY__OBJECT_TYPE__OBJECT_COLUMN: {
       Relation* relation = FindRelation(ddl, *rename.relation, rename.missing_ok);
-      if (relation != nullptr) RenameColumn(ddl, relation, rename.subname, rename.newname);
+      if (relation == nullptr) break;
+      if (relation->is_distributed())
+        RenameDistributedColumn(ddl, relation, rename.subname, rename.newname);
+      else
+        RenameColumn(ddl, relation, rename.subname, rename.newname);
       break;
     }
     case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE:
@@ -324,11 +326,23 @@ void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename) {
       Relation* relation = FindRelation(ddl, *rename.relation, rename.missing_ok);
       if (relation == nullptr) break;
       CheckKind(*relation, rename.rename_type);
-      RenameRelation(ddl, relation, rename.newname);
+      if (relation->is_distributed())
+        RenameDistributed(ddl, relation, rename.newname);
+      else
+        RenameRelation(ddl, relation, rename.newname);
       break;
     }
     case PG_QUERY__OBJECT_TYPE__OBJECT_ROLE:
       RenameRole(ddl, rename.subname, rename.newname);
+      break;
+    case PG_QUERY__OBJECT_TYPE__OBJECT_TABCONSTRAINT:
+      RenameConstraint(ddl, rename);
+      break;
+    case PG_QUERY__OBJECT_TYPE__OBJECT_INDEX:
+      RenameIndex(ddl, rename);
+      break;
+    case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE:
+      RenameSequence(ddl, rename);
       break;
     case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA:
       RequireSchemaOwner(ddl, rename.subname);
@@ -373,6 +387,7 @@ void AlterSchema(Ddl& ddl, const PgQuery__AlterObjectSchemaStmt& alter) {
   std::string schema = CreationSchema(ddl, alter.newschema);
   if (schema == relation->schema) return;
   CheckNameFree(ddl, schema, relation->name, false);
+  if (relation->is_distributed()) return MoveDistributed(ddl, relation, schema);
   RefuseIfViewUses(ddl, *relation, "moving");
   relation->schema = schema;
   ddl.changed = true;

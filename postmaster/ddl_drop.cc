@@ -1,5 +1,5 @@
 // DROP …, with what depends on it; CREATE SCHEMA.
-#include "postmaster/ddl_internal.h"
+#include "postmaster/ddl_distributed.h"
 
 namespace sluice {
 
@@ -61,8 +61,15 @@ void AddDependents(const Ddl& ddl, size_t index, DropSet* set) {
                  std::find(relation.view_uses.begin(), relation.view_uses.end(), owner.oid) !=
                      relation.view_uses.end();
     if (!in_schema && !on_server && !child && !reads) continue;
+    if (on_server && relation.hidden)
+      throw QueryError(MakeError(sqlstate::kDependentObjectsStillExist,
+                                 "cannot drop {} because {} has rows on it", owner.description,
+                                 Describe(ddl, catalog.relations.at(relation.parent)))
+                           .Hint("Drop the table first."));
+    if (in_schema && relation.hidden) continue;  // goes with its table
     // A partitioned table takes its partitions with it; inheritance children stand for themselves.
-    bool partition = child && catalog.relations.at(owner.oid).kind == RelationKind::kPartitioned;
+    bool partition = child && (relation.hidden ||
+                               catalog.relations.at(owner.oid).kind == RelationKind::kPartitioned);
     add(RelationItem(ddl, oid, false), partition);
   }
 }
@@ -92,10 +99,43 @@ void CheckDependents(Ddl& ddl, const DropSet& set, bool cascade, const std::stri
                  .Detail(Joined(cascades)));
 }
 
+// The servers' tables, all in one command: they may reference each other.
+void DropOnServers(Ddl& ddl, const DropSet& set, bool cascade) {
+  std::map<Oid, std::vector<std::string>> names;  // by server
+  for (const Item& item : set.items) {
+    if (item.kind != Item::kRelation) continue;
+    const Relation& table = ddl.catalog.relations.at(item.oid);
+    if (!table.is_distributed()) continue;
+    for (Oid server : ServersOf(ddl, table)) names[server].push_back(Qualified(table));
+  }
+  std::vector<RemoteQuery> queries;
+  for (const auto& [server, list] : names)
+    queries.push_back(
+        {server, "DROP TABLE IF EXISTS " + JoinNames(list) + (cascade ? " CASCADE" : "")});
+  OnEach(ddl, queries);
+}
+
+// A schema of a server in which others have made something stays there.
+void DropSchemaOnServers(Ddl& ddl, const std::string& schema) {
+  if (ddl.context.default_distribution == "none") return;
+  std::vector<Oid> servers = ShardServersIfAny(ddl);
+  if (servers.empty()) return;
+  std::string drop = fmt::format(
+      "BEGIN DROP SCHEMA IF EXISTS {}; EXCEPTION WHEN dependent_objects_still_exist OR "
+      "insufficient_privilege THEN NULL; END",
+      QuoteIdentifier(schema));
+  ddl.OnServers(servers, {"DO " + QuoteLiteral(drop)});
+}
+
 void Remove(Ddl& ddl, const DropSet& set) {
+  std::vector<Oid> dropped;
   for (const Item& item : set.items) {
     switch (item.kind) {
       case Item::kSchema:
+        std::erase_if(ddl.catalog.sequences,
+                      [&](const auto& entry) { return entry.second.schema == item.name; });
+        DropSchemaOnServers(ddl, item.name);
+        ddl.catalog.comments.erase(ddl.catalog.schemas.at(item.name).oid);
         ddl.catalog.schemas.erase(item.name);
         break;
       case Item::kServer:
@@ -110,11 +150,15 @@ void Remove(Ddl& ddl, const DropSet& set) {
         Relation& relation = ddl.GetRelation(item.oid);
         auto parent = ddl.catalog.relations.find(relation.parent);
         if (parent != ddl.catalog.relations.end()) std::erase(parent->second.children, item.oid);
+        DropOwnedSequences(ddl, item.oid, nullptr);
+        ddl.catalog.comments.erase(item.oid);
+        if (relation.is_distributed()) dropped.push_back(item.oid);
         ddl.catalog.relations.erase(item.oid);
         break;
       }
     }
   }
+  for (Oid oid : dropped) ReadBackReferencing(ddl, oid);
   ddl.changed = true;
   SetDefaultCollation(ddl);
 }
@@ -222,9 +266,14 @@ void Drop(Ddl& ddl, const PgQuery__DropStmt& drop) {
       case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA:
         item = NamedSchema(ddl, drop, drop.objects[i]);
         break;
-      // Built in: there is nothing to drop, and nothing that fails without it.
       case PG_QUERY__OBJECT_TYPE__OBJECT_EXTENSION:
-        return;
+        return DropExtensions(ddl, drop);
+      case PG_QUERY__OBJECT_TYPE__OBJECT_INDEX:
+        return DropIndexes(ddl, drop);
+      case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE:
+        return DropSequences(ddl, drop);
+      case PG_QUERY__OBJECT_TYPE__OBJECT_TYPE:
+        return DropTypes(ddl, drop);
       default:
         Refuse("this form of DROP is not supported");
     }
@@ -233,7 +282,9 @@ void Drop(Ddl& ddl, const PgQuery__DropStmt& drop) {
   if (set.items.empty()) return;
   std::string what = set.items.size() == 1 ? set.items[0].description : "desired object(s)";
   for (size_t i = 0; i < set.items.size(); i++) AddDependents(ddl, i, &set);
-  CheckDependents(ddl, set, drop.behavior == PG_QUERY__DROP_BEHAVIOR__DROP_CASCADE, what);
+  bool cascade = drop.behavior == PG_QUERY__DROP_BEHAVIOR__DROP_CASCADE;
+  CheckDependents(ddl, set, cascade, what);
+  DropOnServers(ddl, set, cascade);
   Remove(ddl, set);
 }
 
@@ -268,6 +319,9 @@ void CreateSchema(Ddl& ddl, const PgQuery__CreateSchemaStmt& create) {
   }
   Oid oid = ddl.NewOid();
   ddl.catalog.schemas[name] = {oid, ddl.context.user, {}};
+  std::vector<Oid> servers = ShardServersIfAny(ddl);
+  if (!servers.empty() && ddl.context.default_distribution != "none")
+    ddl.OnServers(servers, {"CREATE SCHEMA IF NOT EXISTS " + QuoteIdentifier(name)});
 }
 
 }  // namespace sluice

@@ -43,6 +43,9 @@ struct Ddl {
   std::vector<RemoteRows> Remote(std::span<const RemoteQuery> queries) const {
     return context.remote(catalog, queries);
   }
+  // Statements on servers at once, as a part of the session's transaction; there they see names as
+  // the session does.
+  void OnServers(std::span<const Oid> servers, const std::vector<std::string>& statements) const;
 };
 
 inline std::string_view Text(const char* text) {
@@ -67,6 +70,9 @@ Relation* FindRelation(Ddl& ddl, const PgQuery__RangeVar& name, bool missing_ok)
 std::string CreationSchema(const Ddl& ddl, std::string_view schema);
 // Throws 42P07, or gives a NOTICE and returns false where `if_not_exists`.
 bool CheckNameFree(Ddl& ddl, std::string_view schema, std::string_view name, bool if_not_exists);
+// "table_column_idx" as Postgres chooses it: cut to 63 bytes, numbered until it is free.
+std::string ChooseObjectName(const Ddl& ddl, const std::string& schema, const std::string& first,
+                             const std::string& second, const std::string& label);
 Server& GetServer(Ddl& ddl, std::string_view name);  // 42704
 std::string RoleName(const Ddl& ddl, const PgQuery__RoleSpec& role);
 // OPTIONS of a new object; of an existing one with SET, ADD and DROP.
@@ -124,11 +130,19 @@ ColumnInfo InheritedColumn(const ColumnInfo& column);
 // Sets primary_key from a table constraint's column names.
 void SetPrimaryKey(Relation* relation, const std::vector<std::string>& names);
 void CreateTable(Ddl& ddl, const PgQuery__CreateStmt& create);
+// The relation without what makes it one of its kind. nullptr: it exists already and that is fine.
+Relation* CreateRelation(Ddl& ddl, const PgQuery__CreateStmt& create, RelationKind kind,
+                         Oid server);
 void CreateForeignTable(Ddl& ddl, const PgQuery__CreateForeignTableStmt& create);
 void AlterTable(Ddl& ddl, const PgQuery__AlterTableStmt& alter);
 void Rename(Ddl& ddl, const PgQuery__RenameStmt& rename);
 void AlterOwner(Ddl& ddl, const PgQuery__AlterOwnerStmt& alter);
 void AlterSchema(Ddl& ddl, const PgQuery__AlterObjectSchemaStmt& alter);
+// Whether a partition key expression names the column. A string constant that reads like it counts
+// too: refusing too much is safe.
+bool KeyNames(const Relation& relation, std::string_view column);
+// Views keep their text, which has the names in it.
+void RefuseIfViewUses(const Ddl& ddl, const Relation& relation, const char* what);
 // Throws where a view would have other columns than before after a change of `relation`.
 void CheckViewsOf(Ddl& ddl, const Relation& relation);
 
@@ -155,7 +169,6 @@ void AlterServer(Ddl& ddl, const PgQuery__AlterForeignServerStmt& alter);
 void CreateMapping(Ddl& ddl, const PgQuery__CreateUserMappingStmt& create);
 void AlterMapping(Ddl& ddl, const PgQuery__AlterUserMappingStmt& alter);
 void DropMapping(Ddl& ddl, const PgQuery__DropUserMappingStmt& drop);
-void CreateExtension(Ddl& ddl, const PgQuery__CreateExtensionStmt& create);
 void CreateWrapper(Ddl& ddl, const PgQuery__CreateFdwStmt& create);
 
 // --- roles and privileges (ddl_role.cc)

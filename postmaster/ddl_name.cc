@@ -113,11 +113,39 @@ std::string CreationSchema(const Ddl& ddl, std::string_view schema) {
 }
 
 bool CheckNameFree(Ddl& ddl, std::string_view schema, std::string_view name, bool if_not_exists) {
-  if (ddl.catalog.FindRelation(schema, name) == nullptr) return true;
+  if (ddl.catalog.FindRelation(schema, name) == nullptr &&
+      ddl.catalog.FindSequence(schema, name) == nullptr && !ddl.catalog.FindIndex(schema, name))
+    return true;
   if (!if_not_exists) Throw(sqlstate::kDuplicateTable, "relation \"{}\" already exists", name);
   ddl.Notice(
       MakeError(sqlstate::kDuplicateTable, "relation \"{}\" already exists, skipping", name));
   return false;
+}
+
+namespace {
+
+// At most `bytes` of the text, never half a character.
+std::string Clipped(const std::string& text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) bytes--;
+  return text.substr(0, bytes);
+}
+
+}  // namespace
+
+std::string ChooseObjectName(const Ddl& ddl, const std::string& schema, const std::string& first,
+                             const std::string& second, const std::string& label) {
+  constexpr size_t kNameBytesMax = 63;
+  for (int number = 0;; number++) {
+    std::string end = "_" + label + (number == 0 ? "" : std::to_string(number));
+    // The longer of the two gives way.
+    size_t room = kNameBytesMax - end.size() - 1, a = first.size(), b = second.size();
+    while (a + b > room) (a > b ? a : b)--;
+    std::string name = Clipped(first, a) + "_" + Clipped(second, b) + end;
+    if (ddl.catalog.FindRelation(schema, name) == nullptr &&
+        ddl.catalog.FindSequence(schema, name) == nullptr && !ddl.catalog.FindIndex(schema, name))
+      return name;
+  }
 }
 
 Server& GetServer(Ddl& ddl, std::string_view name) {

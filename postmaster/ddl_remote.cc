@@ -174,6 +174,11 @@ void SumStatistics(Ddl& ddl, Relation* parent) {
     children.push_back(&ddl.catalog.relations.at(oid));
     rows += children.back()->row_estimate;
   }
+  if (parent->kind == RelationKind::kReplicated && !children.empty()) {
+    // Every child has all rows.
+    rows /= static_cast<double>(children.size());
+    children.resize(1);
+  }
   parent->row_estimate = rows;
   for (ColumnInfo& column : parent->columns) {
     double nulls = 0, bytes = 0;

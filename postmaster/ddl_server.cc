@@ -109,15 +109,6 @@ void DropMapping(Ddl& ddl, const PgQuery__DropUserMappingStmt& drop) {
   ddl.changed = true;
 }
 
-// What the named extensions of a postgres_fdw set-up bring is built in.
-void CreateExtension(Ddl& ddl, const PgQuery__CreateExtensionStmt& create) {
-  std::string_view name = create.extname;
-  if (name == "postgres_fdw" || name == "file_fdw" || name == "plpgsql") return;
-  ddl.ThrowAt(MakeError(sqlstate::kFeatureNotSupported, "extension \"{}\" is not available", name)
-                  .Hint("Functions and types of the shards' extensions need no extension here."),
-              -1);
-}
-
 void CreateWrapper(Ddl&, const PgQuery__CreateFdwStmt& create) {
   std::string_view name = create.fdwname;
   if (!IsWrapper(name))

@@ -1,6 +1,6 @@
 // CREATE FOREIGN TABLE, and CREATE TABLE for parents: partitioned tables, and plain ones that
 // foreign tables inherit from.
-#include "postmaster/ddl_internal.h"
+#include "postmaster/ddl_distributed.h"
 
 namespace sluice {
 
@@ -89,6 +89,11 @@ void AddLike(Ddl& ddl, const PgQuery__TableLikeClause& like, Relation* relation)
     copy.default_sql.clear();
     AddColumn(relation, std::move(copy));
   }
+  constexpr uint32_t kIndexes = 1 << 6;  // TableLikeOption
+  if ((like.options & kIndexes) == 0 || !from.is_distributed()) return;
+  for (int column : from.primary_key)
+    relation->primary_key.push_back(
+        relation->FindColumn(from.columns[static_cast<size_t>(column)].name));
 }
 
 // Columns and constraints of the statement, after those of the parent.
@@ -126,7 +131,8 @@ Relation* ParentOf(Ddl& ddl, const PgQuery__CreateStmt& create) {
   return &parent;
 }
 
-// nullptr: it exists already and that is fine.
+}  // namespace
+
 Relation* CreateRelation(Ddl& ddl, const PgQuery__CreateStmt& create, RelationKind kind,
                          Oid server) {
   if (Text(create.relation->relpersistence) == "t") Refuse("temporary tables are not supported");
@@ -158,8 +164,6 @@ Relation* CreateRelation(Ddl& ddl, const PgQuery__CreateStmt& create, RelationKi
   return &added;
 }
 
-}  // namespace
-
 void CreateForeignTable(Ddl& ddl, const PgQuery__CreateForeignTableStmt& create) {
   const Server& server = GetServer(ddl, create.servername);
   Options options = NewOptions(ddl, create.options, create.n_options);
@@ -172,6 +176,7 @@ void CreateForeignTable(Ddl& ddl, const PgQuery__CreateForeignTableStmt& create)
 }
 
 void CreateTable(Ddl& ddl, const PgQuery__CreateStmt& create) {
+  if (MakesDistributed(ddl, create)) return CreateDistributed(ddl, create);
   bool partitioned = create.partspec != nullptr;
   if (create.of_typename != nullptr) Refuse("typed tables are not supported");
   if (create.partbound != nullptr && !partitioned)

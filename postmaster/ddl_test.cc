@@ -47,6 +47,9 @@ class DdlTest : public testing::Test {
           [this](const Catalog& catalog, std::span<const RemoteQuery> queries) {
             return Answer(catalog, queries);
           },
+          {},
+          false,
+          "none",
           {}};
       ASSERT_TRUE(RunDdl(raw, context));
       tag_ = context.command_tag;
@@ -316,7 +319,8 @@ TEST_F(DdlTest, AServerThatIsDownWhenATableIsMadeIsAWarning) {
 TEST_F(DdlTest, LeavesOtherStatementsAlone) {
   ParsedSql parsed = ParseSql("SELECT 1; VACUUM; CALL other.thing()");
   for (const RawStatement& raw : parsed.statements()) {
-    DdlContext context{current_, pending_, &settings_, {"public"}, "ada", "db", {}, {}, {}};
+    DdlContext context{current_, pending_, &settings_, {"public"}, "ada",  "db",
+                       {},       {},       {},         false,      "none", {}};
     EXPECT_FALSE(RunDdl(raw, context));
   }
   EXPECT_FALSE(pending_);

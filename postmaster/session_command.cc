@@ -67,11 +67,15 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
                      },
                      [&remote](const Catalog& catalog, std::span<const RemoteQuery> queries) {
                        return RunRemoteQueries(catalog, remote, queries);
-                     },
-                     {},
-                     &distributed_};
+                     }};
+  context.transaction = &distributed_;
   context.configuration = &settings_;
   context.is_created = [this](const Relation& view) { return IsViewCreated(view); };
+  context.run_on_servers = [this](std::span<const Oid> servers, const std::string& sql) {
+    distributed_.RunOn(servers, sql);
+  };
+  context.in_block = transaction_.in_block();
+  context.default_distribution = settings_.Text("sluice.default_distribution");
   if (!RunDdl(raw, context)) Refuse("{} is not supported", CommandName(raw));
   if (catalog_pending_ && catalog_base_ == nullptr) catalog_base_ = before;
   new_views_.insert(new_views_.end(), context.created_views.begin(), context.created_views.end());

@@ -121,6 +121,10 @@
     "Whether the current transaction is deferrable.") \
   X("search_path", kString, kUser, "", "\"$user\", public", 0, 0, "", false, "Statements", \
     "Schemas that are searched for names without a schema.") \
+  X("sluice.default_distribution", kEnum, kUser, "", "auto", 0, 0, \
+    "auto|hash|even|replicated|none", false, "Statements", \
+    "How CREATE TABLE spreads rows where it does not say; none: it makes parents of foreign " \
+    "tables.") \
   X("row_security", kBool, kUser, "", "on", 0, 0, "", false, "Statements", \
     "Row security; it is the shards that enforce it.") \
   X("role", kString, kUser, "", "none", 0, 0, "", false, "Statements", "The current role.") \
