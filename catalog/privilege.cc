@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "catalog/quote.h"
 
 namespace sluice {
 namespace {
@@ -153,22 +152,6 @@ void RevokePrivileges(const EffectiveAcl& before, std::string_view grantee,
     if (!only_grant_option) item.privileges = Without(item.privileges, privileges);
   }
   std::erase_if(acl->items, [](const AclItem& item) { return item.privileges.empty(); });
-}
-
-std::string AclText(const Acl& acl) {
-  if (!acl.set) return "";
-  std::string out = "{";
-  for (const AclItem& item : acl.items) {
-    if (out.size() > 1) out += ',';
-    out += item.grantee.empty() ? "" : QuoteIdentifier(item.grantee);
-    out += '=';
-    for (char letter : item.privileges) {
-      out += letter;
-      if (item.grant_options.find(letter) != std::string::npos) out += '*';
-    }
-    out += '/' + QuoteIdentifier(item.grantor);
-  }
-  return out + '}';
 }
 
 }  // namespace sluice

@@ -51,7 +51,4 @@ void GrantPrivileges(const EffectiveAcl& before, std::string_view grantee,
 void RevokePrivileges(const EffectiveAcl& before, std::string_view grantee,
                       std::string_view privileges, bool only_grant_option, Acl* acl);
 
-// As aclitem[]'s text shows it: {owner=arwdDxt/owner,bob=r/owner}; "" where only defaults hold.
-std::string AclText(const Acl& acl);
-
 }  // namespace sluice

@@ -276,7 +276,7 @@ std::string PlanTreeText(const PlannedStatement& statement, bool verbose) {
   }
   for (size_t i = 0; i < statement.ctes.size(); i++) {
     text += fmt::format("  CTE {}\n", i + 1);
-    PrintTree(*statement.ctes[i].plan, verbose, 4, true, &text);
+    PrintTree(statement, *statement.ctes[i].plan, verbose, 4, true, &text);
   }
   if (statement.pass_through) text += "  Pass-Through: true\n";
   return text;

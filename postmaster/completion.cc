@@ -28,12 +28,12 @@ class ShardSession {
   ~ShardSession() { SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0}); }
 
   void Run(const std::string& sql) {
-    SideStream({StreamKind::kSimple, connection_, arena_.CopyString(sql), pin_}, &arena_)
+    SideStream({StreamKind::kSimple, connection_, arena_.CopyString(sql), {pin_, {}}}, &arena_)
         .Finish(WaitEvent::kAppendReady);
   }
 
   std::string Describe(const std::string& sql, std::span<const StreamParam> params) {
-    SideStream stream({StreamKind::kDescribe, connection_, arena_.CopyString(sql), pin_,
+    SideStream stream({StreamKind::kDescribe, connection_, arena_.CopyString(sql), {pin_, {}},
                        arena_.CopyArray(params)},
                       &arena_);
     std::string messages;

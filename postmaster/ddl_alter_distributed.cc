@@ -119,10 +119,9 @@ bool Alteration::AddConstraint(const PgQuery__AlterTableCmd& command) {
 void Alteration::AddIdentity(const PgQuery__AlterTableCmd& command) {
   ColumnInfo& column = GetColumn(&table(), command.name);
   if (column.identity != '\0' || !column.default_sql.empty())
-    Throw(sqlstate::kObjectNotInPrerequisiteState,
-          column.identity != '\0' ? "column \"{}\" of relation \"{}\" is already an identity column"
-                                  : "column \"{}\" of relation \"{}\" already has a default value",
-          command.name, table().name);
+    Throw(sqlstate::kObjectNotInPrerequisiteState, "column \"{}\" of relation \"{}\" already {}",
+          command.name, table().name,
+          column.identity != '\0' ? "is an identity column" : "has a default value");
   if (!column.not_null)
     Throw(sqlstate::kObjectNotInPrerequisiteState,
           "column \"{}\" of relation \"{}\" must be declared NOT NULL before identity can be added",

@@ -41,16 +41,13 @@ class DdlTest : public testing::Test {
           pending_,
           &settings_,
           {"public"},
-          "ada",
+          "postgres",
           "db",
           [this](LogLevel, const Error& notice) { notices_.push_back(notice.message); },
           [this](const Catalog& catalog, std::span<const RemoteQuery> queries) {
             return Answer(catalog, queries);
-          },
-          {},
-          false,
-          "none",
-          {}};
+          }};
+      context.default_distribution = "none";
       ASSERT_TRUE(RunDdl(raw, context));
       tag_ = context.command_tag;
     }
@@ -122,13 +119,13 @@ TEST_F(DdlTest, ServersMappingsAndTheirErrors) {
   Run("ALTER SERVER s OPTIONS (SET host 'b', DROP port, ADD dbname 'd')");
   EXPECT_EQ(current_->FindServer("s")->options, (Options{{"dbname", "d"}, {"host", "b"}}));
   EXPECT_EQ(Fail("ALTER SERVER s OPTIONS (DROP port)").message, "option \"port\" not found");
-  EXPECT_EQ(Fail("CREATE USER MAPPING FOR ada SERVER t").message, "server \"t\" does not exist");
+  EXPECT_EQ(Fail("CREATE USER MAPPING FOR postgres SERVER t").message, "server \"t\" does not exist");
   Run("CREATE USER MAPPING FOR CURRENT_USER SERVER s OPTIONS (password 'x')");
   EXPECT_EQ(
-      current_->FindUserMapping(current_->FindServer("s")->oid, "ada")->options.at("password"),
+      current_->FindUserMapping(current_->FindServer("s")->oid, "postgres")->options.at("password"),
       "x");
-  Run("ALTER SERVER s RENAME TO t; ALTER SERVER t OWNER TO bob");
-  EXPECT_EQ(current_->FindServer("t")->owner, "postgres");
+  Run("CREATE ROLE bob; ALTER SERVER s RENAME TO t; ALTER SERVER t OWNER TO bob");
+  EXPECT_EQ(current_->FindServer("t")->owner, "bob");
 }
 
 TEST_F(DdlTest, ForeignTablesWithPartitions) {
@@ -317,10 +314,9 @@ TEST_F(DdlTest, AServerThatIsDownWhenATableIsMadeIsAWarning) {
 }
 
 TEST_F(DdlTest, LeavesOtherStatementsAlone) {
-  ParsedSql parsed = ParseSql("SELECT 1; VACUUM; CALL other.thing()");
+  ParsedSql parsed = ParseSql("SELECT 1; CALL other.thing()");
   for (const RawStatement& raw : parsed.statements()) {
-    DdlContext context{current_, pending_, &settings_, {"public"}, "ada",  "db",
-                       {},       {},       {},         false,      "none", {}};
+    DdlContext context{current_, pending_, &settings_, {"public"}, "postgres", "db", {}, {}};
     EXPECT_FALSE(RunDdl(raw, context));
   }
   EXPECT_FALSE(pending_);

@@ -52,6 +52,7 @@ class DistributedTransaction {
   // The same for different SQL a server, or with rows wanted (one statement each then).
   std::vector<RemoteRows> RunOn(std::span<const RemoteQuery> queries);
 
+  bool TakesPart(Oid server) const { return by_server_.contains(server); }
   // Something was, or may have been, written on a server.
   bool written() const;
 

@@ -57,7 +57,7 @@ std::vector<std::string> AllSchemas(const Catalog& catalog);
 std::set<std::string> KnownRoles(const Catalog& catalog, const std::string& user);
 Oid SchemaOid(const Catalog& catalog, std::string_view name);
 Oid ForeignDataWrapperOid(std::string_view name);
-inline constexpr Oid kDatabaseOid = 5, kBootstrapRoleOid = 10;
+inline constexpr Oid kDatabaseOid = 5;
 
 // Whether rows of the catalog `name` are made here: any table of pg_catalog is.
 void ScanSystemCatalog(const QuerySession& session, const VirtualTable& table,

@@ -56,18 +56,19 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
   QuerySession session = MakeQuerySession();
   RemoteSession remote = RemoteSessionOf(session);
   std::shared_ptr<const Catalog> before = catalog_;
-  DdlContext context{catalog_,
-                     catalog_pending_,
-                     &session_settings_,
-                     SearchPath(settings_, current_user()),
-                     current_user(),
-                     database_,
-                     [this](LogLevel level, const Error& notice) {
-                       SendNotice(notice, level == LogLevel::kWarning ? "WARNING" : "NOTICE");
-                     },
-                     [&remote](const Catalog& catalog, std::span<const RemoteQuery> queries) {
-                       return RunRemoteQueries(catalog, remote, queries);
-                     }};
+  DdlContext context{
+      catalog_, catalog_pending_, &session_settings_, SearchPath(settings_, current_user()),
+      current_user(), database_,
+      [this](LogLevel level, const Error& notice) {
+        SendNotice(notice, level == LogLevel::kWarning ? "WARNING" : "NOTICE");
+      },
+      // What the transaction did on a server is seen by itself only.
+      [&](const Catalog& catalog, std::span<const RemoteQuery> queries) {
+        bool inside = std::any_of(queries.begin(), queries.end(), [&](const RemoteQuery& query) {
+          return distributed_.TakesPart(query.server);
+        });
+        return inside ? distributed_.RunOn(queries) : RunRemoteQueries(catalog, remote, queries);
+      }};
   context.transaction = &distributed_;
   context.configuration = &settings_;
   context.is_created = [this](const Relation& view) { return IsViewCreated(view); };

@@ -179,7 +179,7 @@ Settings::Value Settings::Parse(const SettingInfo* info, std::string_view name,
       while (!choices.empty()) {
         std::string_view choice = choices.substr(0, choices.find('|'));
         choices.remove_prefix(std::min(choices.size(), choice.size() + 1));
-        if (lower == choice) value.text = choice;
+        if (lower == Lower(choice)) value.text = choice;
         available += (available.empty() ? "" : ", ") + std::string(choice);
       }
       if (value.text.empty()) {

@@ -30,14 +30,14 @@ std::vector<Oid> TypesOf(const Relation& table) {
   return types;
 }
 
-RemoteStatement Query(std::string sql) {
+RemoteStatement Statement(std::string sql) {
   RemoteStatement statement;
   statement.sql = std::move(sql);
   return statement;
 }
 
 RemoteStatement Simple(std::string_view sql) {
-  RemoteStatement statement = Query(std::string(sql));
+  RemoteStatement statement = Statement(std::string(sql));
   statement.kind = StreamKind::kSimple;
   return statement;
 }
@@ -197,17 +197,17 @@ bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
     wake_at_us_ = 0;
     switch (phase_) {
       case Phase::kDescribe:
-        Run({Query(LeafDescriptionSql(relation_))});
+        Run({Statement(LeafDescriptionSql(relation_))});
         return false;
       case Phase::kJoin:
         if (feed_->state() != ShardFeed::State::kStreaming) return false;
-        Run({Query(fmt::format("ALTER PUBLICATION {} ADD TABLE {}",
+        Run({Statement(fmt::format("ALTER PUBLICATION {} ADD TABLE {}",
                                QuoteIdentifier(feed_->publication()), RemoteName(relation_))),
-             Query("SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())")});
+             Statement("SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())")});
         return false;
       case Phase::kSettle:
         if (feed_->state() != ShardFeed::State::kStreaming || dirty_) return false;
-        Run({Query("SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())")});
+        Run({Statement("SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())")});
         return false;
       case Phase::kRead:
         if (feed_->state() != ShardFeed::State::kStreaming || rows_max == 0 || dirty_) return false;
@@ -301,7 +301,7 @@ void ViewLeaf::StartPiece(uint64_t rows_max) {
   }
   reading_ = true;
   Run({Simple(kBeginPiece),
-       Query(fmt::format("SELECT pg_catalog.pg_current_snapshot(), "
+       Statement(fmt::format("SELECT pg_catalog.pg_current_snapshot(), "
                          "pg_catalog.pg_logical_emit_message(true, '{}', {})",
                          kMarkMessagePrefix,
                          QuoteLiteral(feed_->publication().substr(7) + " " + mark_))),

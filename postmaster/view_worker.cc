@@ -43,14 +43,16 @@ ViewWorker::~ViewWorker() = default;
 
 // What the store has, before anything is followed.
 void ViewWorker::Load() {
-  std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
-  instance_ = snapshot->Get("instance").value_or("");
-  if (instance_.empty()) {
-    instance_ = NewInstance();
-    auto epoch = graph_->Begin();
-    epoch->Put("instance", instance_);
-    epoch->Commit();
+  {
+    auto epoch = graph_->Begin();  // a new store has nothing to take a snapshot of
+    instance_ = epoch->Get("instance").value_or("");
+    if (instance_.empty()) {
+      instance_ = NewInstance();
+      epoch->Put("instance", instance_);
+      epoch->Commit();
+    }
   }
+  std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
   std::vector<RelationInfo> views;
   for (const RelationInfo& info : snapshot->Relations()) {
     if (info.kind == StoredRelationKind::kSource)

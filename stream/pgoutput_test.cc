@@ -64,7 +64,8 @@ std::string Message() {
 
 TEST(PgOutput, ARelationHasItsColumns) {
   PgOutputMessage message;
-  DecodePgOutput(Relation(), &message);
+  std::string bytes = Relation();
+  DecodePgOutput(bytes, &message);
   EXPECT_EQ(message.kind, PgOutputKind::kRelation);
   EXPECT_EQ(message.relation, 16384u);
   EXPECT_EQ(message.name, "t");
@@ -76,7 +77,8 @@ TEST(PgOutput, ARelationHasItsColumns) {
 
 TEST(PgOutput, AnUpdateOfTheKeyHasTheOldKeyAndAnUnchangedValue) {
   PgOutputMessage message;
-  DecodePgOutput(Update(), &message);
+  std::string bytes = Update();
+  DecodePgOutput(bytes, &message);
   EXPECT_EQ(message.old_kind, OldTuple::kKey);
   EXPECT_EQ(message.old_tuple[0].bytes, "abcd");
   EXPECT_EQ(message.old_tuple[1].kind, 'n');
@@ -86,7 +88,8 @@ TEST(PgOutput, AnUpdateOfTheKeyHasTheOldKeyAndAnUnchangedValue) {
 
 TEST(PgOutput, AMessageMayHoldAnyBytes) {
   PgOutputMessage message;
-  DecodePgOutput(Message(), &message);
+  std::string bytes = Message();
+  DecodePgOutput(bytes, &message);
   EXPECT_TRUE(message.transactional);
   EXPECT_EQ(message.prefix, "sluice");
   EXPECT_EQ(message.content, "a\0b"s);

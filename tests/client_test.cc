@@ -14,7 +14,7 @@ struct Output {
   std::string text;
 };
 
-Output Run(const std::string& command) {
+Output RunCommand(const std::string& command) {
   Output output;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   char buffer[4096];
@@ -49,10 +49,10 @@ class Clients : public ::testing::Test {
   }
 
   static Output Psql(const std::string& command) {
-    return Run(fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
+    return RunCommand(fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
   }
   static void RunPython(const std::string& script) {
-    Output output = Run(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'", SourceDirectory(),
+    Output output = RunCommand(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'", SourceDirectory(),
                                     script, cluster_->Url()));
     EXPECT_EQ(output.status, 0) << output.text;
   }
