@@ -2,7 +2,11 @@
 
 #include "common/error.h"
 #include "optimizer/plan_text.h"
+#include "stream/delta_aggregate.h"
 #include "stream/delta_filter.h"
+#include "stream/delta_join.h"
+#include "stream/delta_set_op.h"
+#include "stream/delta_top_n.h"
 #include "stream/stored_relation.h"
 
 namespace sluice {
@@ -86,6 +90,30 @@ std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
       compile_children();
       return std::make_unique<DeltaProject>(static_cast<const ProjectPlan&>(plan),
                                             *children->front(), context_);
+    case PlanKind::kAggregate:
+      compile_children();
+      return std::make_unique<DeltaAggregate>(static_cast<const AggregatePlan&>(plan), context_);
+    case PlanKind::kDistinct: {
+      const auto& distinct = static_cast<const DistinctPlan&>(plan);
+      compile_children();
+      if (distinct.sorted_input)
+        return std::make_unique<DeltaTopN>(DeltaTopN::Of(distinct), context_);
+      if (!distinct.columns.empty() && distinct.columns.size() < plan.output.size())
+        Refuse("DISTINCT over some columns is not supported in a live view");
+      return std::make_unique<DeltaAggregate>(*DeltaAggregate::AsAggregate(distinct, &arena_),
+                                              context_);
+    }
+    case PlanKind::kHashJoin:
+    case PlanKind::kNestLoop:
+      compile_children();
+      return std::make_unique<DeltaJoin>(plan, context_);
+    case PlanKind::kSetOp:
+      compile_children();
+      return std::make_unique<DeltaSetOp>(static_cast<const SetOpPlan&>(plan), context_);
+    case PlanKind::kLimit:
+      compile_children();
+      return std::make_unique<DeltaTopN>(
+          DeltaTopN::Of(static_cast<const LimitPlan&>(plan), context_), context_);
     case PlanKind::kSort:  // the order of stored rows is their key's
     case PlanKind::kMaterialize:
       compile_children();

@@ -92,7 +92,7 @@ GuardedExpressions::GuardedExpressions(std::span<const Expr* const> exprs,
 void GuardedExpressions::EvaluateAll(const Batch& batch) {
   arena_.Reset();
   for (size_t i = 0; i < expressions_.size(); i++)
-    columns_[i] = expressions_[i]->Evaluate(batch, nullptr, batch.rows, &arena_);
+    columns_[i] = expressions_[i]->Evaluate(batch, &batch, batch.rows, &arena_);
 }
 
 DeltaBatch GuardedExpressions::Evaluate(const DeltaBatch& batch) {

@@ -109,7 +109,8 @@ class DeltaSelection {
   std::string_view keys_[kBatchRows];
 };
 
-// Expressions over a delta's rows. Rows on which one fails go to the tally.
+// Expressions over a delta's rows, which count as a join's inner ones too. Rows on which one fails
+// go to the tally.
 class GuardedExpressions {
  public:
   GuardedExpressions(std::span<const Expr* const> exprs, std::span<const OutputColumn> input,

@@ -110,6 +110,9 @@ bool LmdbCursor::Last() {
 bool LmdbCursor::Next() {
   return Move(MDB_NEXT);
 }
+bool LmdbCursor::Previous() {
+  return Move(MDB_PREV);
+}
 std::string_view LmdbCursor::key() const {
   return FromVal(key_);
 }

@@ -59,6 +59,7 @@ class LmdbCursor {
   bool First();
   bool Last();
   bool Next();
+  bool Previous();
   std::string_view key() const;
   std::string_view value() const;
 

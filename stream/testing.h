@@ -41,6 +41,7 @@ class ViewHarness {
   void Commit();
   void Rollback();  // the epoch, as a crash would
   void Reopen();    // a new process's graph over the same files
+  void Close();
   ViewGraph::Epoch& epoch();
   Oid OidOf(const std::string& relation) const;
   ViewStore& store() { return *store_; }
@@ -55,7 +56,6 @@ class ViewHarness {
  private:
   struct Table {
     Relation relation;
-    std::vector<std::pair<uint32_t, TextRow>> waiting;
   };
   std::shared_ptr<const ViewPlan> Plan(const std::string& sql);
   void Change(ChangeKind kind, const std::string& table, const TextRow* old_row,

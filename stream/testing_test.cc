@@ -9,6 +9,7 @@
 #include "parser/analyze.h"
 #include "parser/raw.h"
 #include "types/codec.h"
+#include "types/collation.h"
 
 namespace sluice::testing {
 namespace {
@@ -41,6 +42,45 @@ TextRows Texts(const std::function<void(Batch*)>& next, const SessionSettings& s
   return rows;
 }
 
+// An Append takes its rows through the io worker's queues, which a plan alone does not have: here
+// its children run one after the other, behind a ViewScan with a number of its own.
+constexpr Oid kFirstAppend = 0xF0000000;
+
+class OneAfterTheOther : public RowSource {
+ public:
+  OneAfterTheOther(const Plan& append, ExecutionState* state) {
+    for (const Plan* child : append.children) nodes_.push_back(MakeNode(*child, *state));
+  }
+  void Next(Batch* batch) override {
+    for (batch->rows = 0; at_ < nodes_.size(); at_++) {
+      nodes_[at_]->Next(batch);
+      if (batch->rows > 0) return;
+    }
+  }
+  void Rescan() override {
+    for (auto& node : nodes_) node->Rescan();
+    at_ = 0;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Node>> nodes_;
+  size_t at_ = 0;
+};
+
+const Plan* WithoutAppends(const Plan* plan, Arena* arena, std::vector<const Plan*>* appends) {
+  for (const Plan*& child :
+       std::span(const_cast<const Plan**>(plan->children.data()), plan->children.size()))
+    child = WithoutAppends(child, arena, appends);
+  if (plan->kind != PlanKind::kAppend) return plan;
+  auto* scan = arena->New<ViewScanPlan>();
+  static_cast<Plan&>(*scan) = *plan;
+  scan->kind = PlanKind::kViewScan;
+  scan->children = {};
+  scan->relation = kFirstAppend + static_cast<Oid>(appends->size());
+  appends->push_back(plan);
+  return scan;
+}
+
 }  // namespace
 
 std::string Print(const TextRows& rows) {
@@ -60,6 +100,7 @@ uint64_t TestSeed() {
 
 ViewHarness::ViewHarness() {
   LoadBuiltinCatalog();
+  RegisterCollation({kDefaultCollationOid, CollationProvider::kC, "C", ""});
   static int count = 0;
   directory_ =
       "/tmp/sluice_stream_test." + std::to_string(getpid()) + "." + std::to_string(count++);
@@ -78,10 +119,14 @@ ViewHarness::~ViewHarness() {
   std::filesystem::remove_all(directory_);
 }
 
-void ViewHarness::Reopen() {
+void ViewHarness::Close() {
   epoch_ = nullptr;
   graph_ = nullptr;
   store_ = nullptr;
+}
+
+void ViewHarness::Reopen() {
+  Close();
   ViewStoreOptions options;
   options.writer = true;
   options.map_bytes = size_t{1} << 30;
@@ -253,22 +298,27 @@ TextRows ViewHarness::Stored(const std::string& relation) {
 
 TextRows ViewHarness::Recomputed(const std::string& view) {
   std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
-  const PlannedStatement& statement = *plans_.at(view)->statement;
+  std::shared_ptr<const ViewPlan> plan = Plan(view_sql_.at(view));
+  const PlannedStatement& statement = *plan->statement;
   Arena arena;
+  std::vector<const sluice::Plan*> appends;
+  const sluice::Plan* root_plan = WithoutAppends(statement.root, &arena, &appends);
+  ExecutionState state;
   ExecutorContext context;
   context.shared_arena = &arena;
   context.settings = &settings_;
   context.temp_directory = "/tmp";
-  context.scan_view = [&](const ViewScanPlan& scan) {
+  context.scan_view = [&](const ViewScanPlan& scan) -> std::unique_ptr<RowSource> {
+    if (scan.relation >= kFirstAppend)
+      return std::make_unique<OneAfterTheOther>(*appends[scan.relation - kFirstAppend], &state);
     snapshot->CheckReadable(scan.relation);
     return snapshot->Scan(scan.relation, scan.columns);
   };
   std::vector<NodeStatistics> statistics(static_cast<size_t>(statement.node_count));
-  ExecutionState state;
   state.statement = &statement;
   state.context = &context;
   state.statistics = &statistics;
-  std::unique_ptr<Node> root = MakeNode(*statement.root, state);
+  std::unique_ptr<Node> root = MakeNode(*root_plan, state);
   return Texts([&](Batch* batch) { root->Next(batch); }, settings_, statement.columns.size());
 }
 

@@ -235,6 +235,10 @@ FloatSum FloatSum::Deserialize(std::string_view* from, Arena* arena) {
   return sum;
 }
 
+void FloatSum::Negate() {
+  for (int i = 0; i < limb_count; i++) limbs[i] = -limbs[i];
+}
+
 double FloatSum::Sum() const {
   double special = 0;
   if (Special(*this, &special)) return special;

@@ -24,6 +24,8 @@ struct FloatSum {
   void Add(double value, Arena* arena);
   void AddSquare(double value, Arena* arena);  // exactly value²
   void Merge(const FloatSum& other, Arena* arena);
+  // The sum changes its sign; count and what was seen stay.
+  void Negate();
 
   // Self-delimiting: Deserialize reads the front of *from and moves it on. 22P03 on damaged bytes.
   void Serialize(std::string* out) const;

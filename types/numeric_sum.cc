@@ -272,6 +272,12 @@ NumericSum NumericSum::Deserialize(std::string_view* from, Arena* arena) {
   return sum;
 }
 
+void NumericSum::Negate() {
+  units = -units;
+  if (wide == nullptr) return;
+  for (int i = 0; i < wide->count; i++) wide->slots[i] = -wide->slots[i];
+}
+
 std::string_view NumericSum::Sum(Arena* arena) const {
   return NumericToWire(Total(*this), arena);
 }

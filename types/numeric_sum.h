@@ -30,6 +30,9 @@ struct NumericSum {
   void AddSquare(std::string_view wire, Arena* arena);  // value²: not for specials
   void AddSquareOfInt(int64_t value, Arena* arena);
   void Merge(const NumericSum& other, Arena* arena);
+  // The sum changes its sign, so that Merge takes values out of another; count and what was seen
+  // stay.
+  void Negate();
 
   // Self-delimiting: Deserialize reads the front of *from and moves it on. 22P03 on damaged bytes.
   void Serialize(std::string* out) const;

@@ -1,0 +1,243 @@
+#include "stream/delta_aggregate.h"
+
+#include "common/error.h"
+#include "types/hash.h"
+
+namespace sluice {
+namespace {
+
+// Before each group's key: LMDB has no empty keys.
+constexpr char kGroup = 'g';
+// The key of the only group where there is no GROUP BY.
+constexpr std::string_view kOnlyGroup = "g";
+
+std::vector<Oid> TypesOf(std::span<const Expr* const> exprs) {
+  std::vector<Oid> types;
+  for (const Expr* expr : exprs) types.push_back(expr->type);
+  return types;
+}
+
+void AppendError(const Error& error, std::string* out) {
+  out->assign(SqlStateText(error.state)).append(error.message);
+}
+
+Error ToError(std::string_view stored) {
+  Error error;
+  error.state = MakeSqlState(stored.substr(0, 5));
+  error.message = stored.substr(5);
+  return error;
+}
+
+}  // namespace
+
+size_t DeltaAggregate::Hash::operator()(std::string_view key) const {
+  return HashBytes(key);
+}
+
+const AggregatePlan* DeltaAggregate::AsAggregate(const DistinctPlan& plan, Arena* arena) {
+  auto* aggregate = arena->New<AggregatePlan>();
+  static_cast<Plan&>(*aggregate) = plan;
+  aggregate->kind = PlanKind::kAggregate;
+  aggregate->mode = AggregateMode::kSingle;
+  std::vector<const Expr*> columns;
+  for (size_t i = 0; i < plan.output.size(); i++) {
+    Expr* column = arena->New<Expr>();
+    column->kind = ExprKind::kColumn;
+    column->rel = kInput;
+    column->column = static_cast<int>(i);
+    column->type = plan.output[i].type;
+    columns.push_back(column);
+  }
+  aggregate->group_by = arena->CopyArray(columns);
+  return aggregate;
+}
+
+// Group columns, then each call's arguments (and its ORDER BY) and its filter.
+std::vector<const Expr*> DeltaAggregate::Expressions(const AggregatePlan& plan) {
+  std::vector<const Expr*> exprs(plan.group_by.begin(), plan.group_by.end());
+  for (const AggregateCall& call : plan.calls) {
+    exprs.insert(exprs.end(), call.args.begin(), call.args.end());
+    for (const SortKey& key : call.order_by) exprs.push_back(key.expr);
+    if (call.filter != nullptr) exprs.push_back(call.filter);
+  }
+  return exprs;
+}
+
+DeltaAggregate::DeltaAggregate(const AggregatePlan& plan, ViewContext& context)
+    : DeltaOperator(context),
+      plan_(plan),
+      key_count_(plan.group_by.size()),
+      expressions_(Expressions(plan), plan.children[0]->output, context),
+      key_encoder_(TypesOf(plan.group_by)),
+      key_codec_(TypesOf(plan.group_by)),
+      output_codec_(ColumnTypes(plan.output)),
+      table_(context.StateTable(plan.id, "")),
+      scratch_(plan.output),
+      output_(ColumnTypes(plan.output)) {
+  if (plan.mode != AggregateMode::kSingle)
+    Throw(sqlstate::kInternalError, "a live view's plan aggregates in two steps");
+  size_t column = key_count_;
+  for (const AggregateCall& call : plan.calls) {
+    Call& made = calls_.emplace_back();
+    made.state = MakeAggregateState(call, plan.id, calls_.size() - 1, context);
+    made.first_argument = column;
+    made.argument_count = call.args.size() + call.order_by.size();
+    column += made.argument_count;
+    if (call.filter != nullptr) made.filter = static_cast<int>(column++);
+  }
+}
+
+std::vector<int> DeltaAggregate::key_columns() const {
+  std::vector<int> columns;
+  for (size_t i = 0; i < key_count_; i++) columns.push_back(static_cast<int>(i));
+  return columns;
+}
+
+void DeltaAggregate::Start() {
+  if (key_count_ == 0) Touch(kOnlyGroup, {}, 0);
+}
+
+uint32_t DeltaAggregate::Touch(std::string_view key, std::span<const Column> columns, size_t row) {
+  auto found = by_key_.find(key);
+  if (found != by_key_.end()) return found->second;
+  auto index = static_cast<uint32_t>(groups_.size());
+  by_key_.emplace(key, index);
+  Group& group = groups_.emplace_back();
+  group.key = key;
+  std::string& prefix = prefixes_.emplace_back(1, kGroup);
+  AppendKeyPrefix(key, &prefix);
+  for (Call& call : calls_) call.state->Grow(groups_.size());
+  LoadGroup(&group, index);
+  if (!group.stored && key_count_ > 0) key_codec_.Append(columns, row, &group.key_row);
+  return index;
+}
+
+void DeltaAggregate::LoadGroup(Group* group, size_t index) {
+  std::string key = kGroup + group->key;
+  std::optional<std::string_view> value = table_.Get(StoredKey(key, &key_buffer_));
+  if (!value) return;
+  std::string_view rest = *value;
+  if (IsLongKey(key) && TakeBytes(TakeVarint(&rest), &rest) != group->key)
+    Throw(sqlstate::kInternalError, "two groups of a view have the same digest");
+  group->stored = true;
+  group->rows = static_cast<int64_t>(TakeVarint(&rest));
+  group->key_row = TakeBytes(TakeVarint(&rest), &rest);
+  group->emitted = static_cast<Emitted>(TakeVarint(&rest));
+  group->output = TakeBytes(TakeVarint(&rest), &rest);
+  for (Call& call : calls_) call.state->Load(index, &rest);
+}
+
+void DeltaAggregate::SaveGroup(const Group& group, size_t index) {
+  std::string key = kGroup + group.key;
+  std::string_view stored = StoredKey(key, &key_buffer_);
+  if (group.rows == 0 && key_count_ > 0) {
+    if (group.stored) table_.Delete(stored);
+    return;
+  }
+  value_buffer_.clear();
+  auto append = [this](std::string_view bytes) {
+    AppendVarint(bytes.size(), &value_buffer_);
+    value_buffer_.append(bytes);
+  };
+  if (IsLongKey(key)) append(group.key);
+  AppendVarint(static_cast<uint64_t>(group.rows), &value_buffer_);
+  append(group.key_row);
+  AppendVarint(static_cast<uint64_t>(group.emitted), &value_buffer_);
+  append(group.output);
+  for (const Call& call : calls_) call.state->Save(index, &value_buffer_);
+  table_.Put(stored, value_buffer_);
+}
+
+void DeltaAggregate::Push(size_t, const DeltaBatch& batch) {
+  DeltaBatch good = expressions_.Evaluate(batch);
+  size_t rows = good.rows.rows;
+  if (rows == 0) return;
+  std::span<const Column> columns = expressions_.columns();
+  uint32_t groups[kBatchRows], all[kBatchRows], kept[kBatchRows];
+  std::string key;
+  for (size_t row = 0; row < rows; row++) {
+    key.assign(key_count_ == 0 ? kOnlyGroup : std::string_view());
+    key_encoder_.Append(columns, row, &key);
+    groups[row] = Touch(key, columns, row);
+    groups_[groups[row]].rows += good.weights[row];
+    all[row] = static_cast<uint32_t>(row);
+  }
+  for (Call& call : calls_) {
+    std::span<const uint32_t> listed(all, rows);
+    if (call.filter >= 0) {
+      const Column& filter = columns[static_cast<size_t>(call.filter)];
+      size_t count = 0;
+      for (uint32_t row : listed)
+        if (!filter.IsNull(row) && filter.At<uint8_t>(row) != 0) kept[count++] = row;
+      listed = {kept, count};
+    }
+    if (!listed.empty())
+      call.state->Update(columns.subspan(call.first_argument, call.argument_count),
+                         {listed, groups, good.weights, prefixes_});
+  }
+}
+
+// What the group puts out now: a row in `output`, an error there, or nothing.
+DeltaAggregate::Emitted DeltaAggregate::Compute(const Group& group, size_t index,
+                                                std::string* output) {
+  if (group.rows < 0)
+    Throw(sqlstate::kDataCorrupted, "a row is to be removed from a group that doesn't have it");
+  if (group.rows == 0 && key_count_ > 0) return Emitted::kNothing;
+  scratch_.Clear();
+  result_arena_.Reset();
+  if (key_count_ > 0) key_codec_.Decode(group.key_row, 0, &scratch_);
+  try {
+    for (size_t i = 0; i < calls_.size(); i++)
+      calls_[i].state->Finish(index, prefixes_[index], 0, &scratch_[key_count_ + i],
+                              &result_arena_);
+  } catch (const QueryError& e) {
+    if (!IsRowError(e.error)) throw;
+    AppendError(e.error, output);
+    return Emitted::kError;
+  }
+  Batch batch;
+  scratch_.Show(1, &batch);
+  output_codec_.Append(batch.columns, 0, output);
+  return Emitted::kRow;
+}
+
+void DeltaAggregate::EmitRow(const Group& group, std::string_view row, int64_t weight) {
+  if (output_.full()) Flush();
+  size_t at = output_.Add(weight);
+  output_codec_.Decode(output_arena_.CopyString(row), at, &output_.buffer());
+  output_keys_.push_back(group.key);
+}
+
+void DeltaAggregate::Flush() {
+  DeltaBatch batch = output_.Show();
+  batch.keys = output_keys_.data();
+  Emit(batch);
+  output_.Clear();
+  output_keys_.clear();
+  output_arena_.Reset();
+}
+
+void DeltaAggregate::FinishGroup(Group* group, size_t index) {
+  std::string output;
+  Emitted emitted = Compute(*group, index, &output);
+  if (emitted != group->emitted || output != group->output) {
+    if (group->emitted == Emitted::kRow) EmitRow(*group, group->output, -1);
+    if (group->emitted == Emitted::kError) context_.errors.Add(ToError(group->output), -1);
+    if (emitted == Emitted::kRow) EmitRow(*group, output, 1);
+    if (emitted == Emitted::kError) context_.errors.Add(ToError(output), 1);
+    group->emitted = emitted;
+    group->output = std::move(output);
+  }
+  SaveGroup(*group, index);
+}
+
+void DeltaAggregate::Finish() {
+  for (size_t i = 0; i < groups_.size(); i++) FinishGroup(&groups_[i], i);
+  if (output_.rows() > 0) Flush();
+  groups_.clear();
+  prefixes_.clear();
+  by_key_.clear();
+  for (Call& call : calls_) call.state->Clear();
+}
+
+}  // namespace sluice

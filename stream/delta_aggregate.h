@@ -1,0 +1,81 @@
+// Aggregate, and DISTINCT as one without calls.
+//
+//   dγ(R) = − γ(R)[g] + γ(R + dR)[g]   for each group g that dR touches
+//
+// The store has, for each group, the number of its rows, the row last emitted (or the error that
+// took its place) and the states of its calls. Groups touched in a step are held in memory until
+// Finish, so a group is read and written once a step. Without GROUP BY there is one group, always.
+#pragma once
+
+#include <unordered_map>
+
+#include "optimizer/plan.h"
+#include "stream/aggregate_state.h"
+#include "stream/delta_operator.h"
+#include "stream/key_encoding.h"
+#include "stream/row_codec.h"
+
+namespace sluice {
+
+class DeltaAggregate : public DeltaOperator {
+ public:
+  DeltaAggregate(const AggregatePlan& plan, ViewContext& context);
+  // The aggregate that a hash Distinct over all columns is.
+  static const AggregatePlan* AsAggregate(const DistinctPlan& plan, Arena* arena);
+
+  void Start() override;
+  void Push(size_t, const DeltaBatch& batch) override;
+  void Finish() override;
+  bool keyed() const override { return true; }
+  std::vector<int> key_columns() const override;
+
+ private:
+  struct Call {
+    std::unique_ptr<AggregateState> state;
+    size_t first_argument = 0, argument_count = 0;  // evaluated columns
+    int filter = -1;                                // evaluated column
+  };
+  // What a group has emitted.
+  enum class Emitted : uint8_t { kNothing, kRow, kError };
+  struct Group {
+    std::string key;
+    std::string key_row;  // the group columns, RowCodec's
+    int64_t rows = 0;
+    Emitted emitted = Emitted::kNothing;
+    std::string output;  // row or error
+    bool stored = false;
+  };
+
+  static std::vector<const Expr*> Expressions(const AggregatePlan& plan);
+  uint32_t Touch(std::string_view key, std::span<const Column> columns, size_t row);
+  void LoadGroup(Group* group, size_t index);
+  void SaveGroup(const Group& group, size_t index);
+  void FinishGroup(Group* group, size_t index);
+  Emitted Compute(const Group& group, size_t index, std::string* output);
+  void EmitRow(const Group& group, std::string_view row, int64_t weight);
+  void Flush();
+
+  const AggregatePlan& plan_;
+  size_t key_count_;
+  GuardedExpressions expressions_;
+  KeyEncoder key_encoder_;
+  RowCodec key_codec_, output_codec_;
+  LmdbTable table_;
+  std::vector<Call> calls_;
+
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const;
+  };
+  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_key_;
+  std::vector<Group> groups_;
+  std::vector<std::string> prefixes_;  // by group, for the calls' bags
+
+  std::string key_buffer_, value_buffer_;
+  BatchBuffer scratch_;  // one output row
+  Arena result_arena_, output_arena_;
+  DeltaOutput output_;
+  std::vector<std::string_view> output_keys_;
+};
+
+}  // namespace sluice
