@@ -222,6 +222,10 @@ void Session::HandleError(const Error& error) {
   // ERROR is above every level but log, fatal and panic.
   const std::string& least = settings_.Text("log_min_error_statement");
   bool with_text = least != "log" && least != "fatal" && least != "panic";
+  // A syntax error's message quotes what is near it.
+  if (error.state == sqlstate::kSyntaxError &&
+      current_text_.find("<redacted>") != std::string::npos)
+    logged.message = "syntax error in a statement with a password";
   if (with_text && !current_text_.empty()) logged.message += "  STATEMENT: " + current_text_;
   LogError(LogLevel::kError, logged);
   statement_deadline_us = 0;

@@ -206,7 +206,8 @@ class Folder {
     found_ = true;
     if (context_ == nullptr) return;
     std::optional<std::string> value;
-    if (expr->param <= kSessionUser) value = context_->user;
+    if (expr->param < kSessionUser) value = context_->user;
+    if (expr->param == kSessionUser) value = context_->session_user;
     if (expr->param == kCurrentCatalog) value = context_->database;
     if (expr->param == kCurrentSchema) value = CurrentSchema(Call{*context_, {}});
     MakeConstant(expr, value);
