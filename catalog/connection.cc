@@ -7,6 +7,7 @@
 
 #include "catalog/options.h"
 #include "catalog/quote.h"
+#include "catalog/service_file.h"
 
 namespace sluice {
 
@@ -97,6 +98,15 @@ void ResolveHosts(Options* options, std::string_view server_name) {
   if (!all_ports.empty()) (*options)["port"] = JoinList(all_ports);
 }
 
+// What the options say themselves comes first, as with libpq.
+void ExpandService(Options* options) {
+  auto service = options->find("service");
+  if (service == options->end()) return;
+  std::string name = service->second;
+  options->erase(service);
+  for (const auto& [keyword, value] : ReadService(name)) options->try_emplace(keyword, value);
+}
+
 void AppendSetting(std::string* sql, std::string_view name, std::string_view value) {
   if (value.empty()) return;
   *sql += fmt::format("SET {} = {};", name, QuoteLiteral(value));
@@ -169,6 +179,7 @@ const ConnectionSpec* MakeConnectionSpec(const Catalog& catalog, Oid server_oid,
   for (const Options* from : {&server.options, &mapping->options})
     for (const auto& [name, value] : *from)
       if (IsConnectionKeyword(name)) options[name] = value;
+  ExpandService(&options);
   options.try_emplace("user", user);
   options.try_emplace("application_name", "sluice");
   options["client_encoding"] = "UTF8";

@@ -1,6 +1,9 @@
 #include "catalog/connection.h"
 
+#include <cstdlib>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "catalog/options.h"
 #include "catalog/virtual_tables.h"
@@ -54,6 +57,29 @@ TEST_F(Connection, MapsOptionsToLibpqKeywordsAndLeavesTheWrappersOut) {
   EXPECT_EQ(Value(spec, "gssencmode"), "disable");
   EXPECT_EQ(Value(spec, "fetch_size"), "(none)");
   EXPECT_EQ(spec.server_name, "s1");
+}
+
+// The io worker must not meet a service: libpq would read files and look names up there.
+TEST_F(Connection, AServiceIsReadHereAndItsHostResolved) {
+  std::string path = testing::TempDir() + "sluice_pg_service.conf";
+  std::ofstream(path) << "# comment\n[other]\nport=1\n\n[far]\nhost=localhost\nport=7000\n"
+                         "dbname=space\nuser=hidden\n[broken]\nno equal sign\n";
+  setenv("PGSERVICEFILE", path.c_str(), 1);
+  setenv("PGSYSCONFDIR", "/nonexistent", 1);
+  catalog_.servers[20000].options = {{"service", "far"}, {"port", "6000"}};
+  const ConnectionSpec& spec = Make("bob");
+  EXPECT_EQ(Value(spec, "service"), "(none)");
+  EXPECT_EQ(Value(spec, "port"), "6000");  // what is said explicitly comes first
+  EXPECT_EQ(Value(spec, "dbname"), "space");
+  EXPECT_EQ(Value(spec, "user"), "app");
+  EXPECT_NE(Value(spec, "hostaddr").find("127.0.0.1"), std::string::npos);
+  for (const char* name : {"nowhere", "broken"}) {
+    catalog_.servers[20000].options = {{"service", name}};
+    EXPECT_EQ(StateOf([&] { Make("bob"); }), sqlstate::kUnableToEstablishConnection) << name;
+  }
+  unsetenv("PGSERVICEFILE");
+  unsetenv("PGSYSCONFDIR");
+  unlink(path.c_str());
 }
 
 TEST_F(Connection, TheUsersOwnMappingComesBeforeThePublicOne) {

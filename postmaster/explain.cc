@@ -76,6 +76,7 @@ class Numbers {
   std::vector<std::vector<Executor::ClaimCount>> Claims(int32_t append) const {
     return executor_->Claims(append);
   }
+  int32_t Launched(const Plan& gather) const { return executor_->WorkersLaunched(gather.id); }
 
  private:
   const PlannedStatement& statement_;
@@ -104,6 +105,10 @@ std::string ScanName(const Plan& plan) {
   if (plan.kind != PlanKind::kForeignScan) return fmt::format("child {}", plan.id);
   const auto& scan = static_cast<const ForeignScanPlan&>(plan);
   return std::string(scan.server_name);
+}
+
+bool IsGather(const Plan& plan) {
+  return plan.kind == PlanKind::kGather || plan.kind == PlanKind::kGatherMerge;
 }
 
 std::string Kilobytes(uint64_t bytes) {
@@ -166,6 +171,7 @@ class TextExplainer {
   }
 
   void Measured(const Plan& plan, size_t indent) {
+    if (IsGather(plan)) Line(indent, fmt::format("Workers Launched: {}", numbers_.Launched(plan)));
     NodeStatistics n = numbers_.Of(plan);
     if (n.memory_bytes_max > 0 || n.spilled_bytes > 0) {
       std::string text = "Memory Usage: " + Kilobytes(n.memory_bytes_max);
@@ -219,6 +225,7 @@ Json JsonNode(const Plan& plan, const ExplainOptions& options, const Numbers& nu
   }
   for (const auto& [name, value] : text.details) node[name] = value;
   if (numbers.measured()) {
+    if (IsGather(plan)) node["Workers Launched"] = numbers.Launched(plan);
     NodeStatistics n = numbers.Of(plan);
     if (options.timing) {
       node["Actual Startup Time"] = PerLoop(n.startup_us, n.loops);

@@ -276,6 +276,36 @@ TEST_F(Lend, RowLimitsOfTheProtocolStillWork) {
   client.Must("COMMIT");
 }
 
+// sluice.streams, for operators.
+TEST_F(Lend, StreamsShowWhatRunsAndWhatIsLent) {
+  Client client(cluster_->Url());
+  Borrow(&client, 1);
+  std::string pid = std::to_string(PQbackendPID(client.raw()));
+  auto shown = [&](const std::string& what) {
+    Client other(cluster_->Url());
+    return other.Must("SELECT server, kind, state, wait, query FROM sluice.streams WHERE pid = " +
+                      pid + " AND " + what);
+  };
+  Answer lent = shown("state = 'lent'");
+  ASSERT_EQ(lent.rows.size(), 1u);
+  EXPECT_EQ(*lent.rows[0][0], "shard1");
+  // Two streams that the session does not read: both are held back at last.
+  client.Must("BEGIN");
+  client.Must("DECLARE c CURSOR FOR SELECT a.id, repeat(a.note, 1000) FROM accounts a");
+  client.Must("FETCH 1 FROM c");
+  EXPECT_TRUE(Eventually([&] { return shown("wait = 'consumer'").rows.size() == 2; }, 20));
+  Answer streams = shown("state <> 'lent'");
+  ASSERT_EQ(streams.rows.size(), 2u);
+  for (const auto& row : streams.rows) {
+    EXPECT_EQ(*row[1], "query");
+    EXPECT_NE(row[4]->find("repeat"), std::string::npos);
+  }
+  client.Must("COMMIT");
+  EXPECT_EQ(shown("state <> 'lent'").rows.size(), 0u);
+  // Idle for a second: given back.
+  EXPECT_TRUE(Eventually([&] { return shown("true").rows.empty(); }, 10));
+}
+
 TEST_F(Lend, AChangedServerIsForgotten) {
   Client client(cluster_->Url());
   Borrow(&client, 2);
