@@ -31,6 +31,14 @@ uint64_t ReadVarint(std::string_view bytes, size_t* at) {
 
 }  // namespace
 
+std::string ShownInContext(std::string_view data) {
+  constexpr size_t kShownMax = 100;
+  if (data.size() <= kShownMax) return std::string(data);
+  size_t end = kShownMax;
+  while (end > 0 && (static_cast<uint8_t>(data[end]) & 0xc0) == 0x80) end--;  // a whole character
+  return std::string(data.substr(0, end)) + "...";
+}
+
 void LineMap::Add(uint64_t line, uint32_t lines) {
   if (full_) return;
   if (bytes_.size() > kLineMapBytesMax) {
@@ -129,6 +137,28 @@ void CopyFrom::Route(const Batch& batch) {
   if (batch.rows > 0) route_({batch.rows, key_columns_}, targets_of_rows_);
 }
 
+// Which of the rows it was that has no place.
+void CopyFrom::ThrowForRow(const Batch& batch, std::span<const Row> rows, Error error) {
+  std::vector<Oid> types;
+  for (const Column& column : batch.columns) types.push_back(column.type);
+  for (uint32_t i = 0; i < batch.rows; i++) {
+    BatchBuffer one(types);
+    for (size_t c = 0; c < types.size(); c++) GatherColumn(batch.columns[c], &i, 1, &one[c]);
+    Batch row;
+    one.Show(1, &row);
+    try {
+      Route(row);
+    } catch (const QueryError& e) {
+      const Row& sent = rows[selected_[i]];
+      error = e.error;
+      error.context = fmt::format("COPY {}, line {}", plan_.table_name, sent.line);
+      if (!format_.binary) error.context += ": \"" + ShownInContext(sent.bytes) + "\"";
+      break;
+    }
+  }
+  throw QueryError(error);
+}
+
 void CopyFrom::Add(const Batch& inputs, std::span<const Row> rows) {
   CheckForInterrupts();
   arena_.Reset();
@@ -149,7 +179,11 @@ void CopyFrom::Add(const Batch& inputs, std::span<const Row> rows) {
       GatherColumn(row_columns_[i], selected_.data(), selected_.size(), &(*kept)[i]);
     kept->Show(selected_.size(), &batch);
   }
-  Route(batch);
+  try {
+    Route(batch);
+  } catch (const QueryError& e) {
+    ThrowForRow(batch, rows, e.error);
+  }
   std::span<const Column> values = std::span(row_columns_).subspan(inputs.columns.size());
   std::string appended;
   for (size_t i = 0; i < selected_.size(); i++) {

@@ -25,6 +25,9 @@ class LineMap {
   bool full_ = false;
 };
 
+// A line or a value as an error's CONTEXT shows it: long ones are cut.
+std::string ShownInContext(std::string_view data);
+
 class CopyFrom {
  public:
   struct Row {
@@ -53,6 +56,7 @@ class CopyFrom {
     LineMap lines;
   };
   void Open(size_t target);
+  [[noreturn]] void ThrowForRow(const Batch& batch, std::span<const Row> rows, Error error);
   void Route(const Batch& batch);
   void Send(size_t target, const Row& row, std::string_view appended);
   // Of the shard's: its line and its table's name become the client's.

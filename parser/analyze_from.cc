@@ -305,11 +305,6 @@ const JoinTree* LeafTree(ParseState& p, int rel) {
 
 int TransformTargetTable(ParseState& p, const PgQuery__RangeVar& var) {
   int location = p.Location(var.location);
-  ParseState* owner;
-  int levels_up;
-  if (!HasText(var.schemaname) && FindCte(p, var.relname, &owner, &levels_up) != nullptr)
-    ThrowAt(p, location, sqlstate::kFeatureNotSupported,
-            "relation \"{}\" cannot be the target of a modifying statement", var.relname);
   QueryRel rel{};
   rel.alias = p.a.arena->CopyString(var.alias != nullptr ? var.alias->aliasname : var.relname);
   MakeTableRel(p, var, &rel);

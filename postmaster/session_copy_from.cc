@@ -136,19 +136,20 @@ class CopyReader {
       try {
         found = CopyFields(line, options_, plan_.fields, &fields_, &storage_);
       } catch (const QueryError& e) {
-        ThrowAt(e.error, lines_.line_number(), fmt::format(": \"{}\"", line));
+        ThrowAt(e.error, lines_.line_number(), fmt::format(": \"{}\"", ShownInContext(line)));
       }
       if (found < plan_.fields.size())
         ThrowAt(MakeError(kBadCopyFileFormat, "missing data for column \"{}\"",
                           plan_.inputs[found].name),
-                lines_.line_number(), fmt::format(": \"{}\"", line));
+                lines_.line_number(), fmt::format(": \"{}\"", ShownInContext(line)));
     }
     for (size_t i = 0; i < found; i++) {
       try {
         SetText(i, fields_[i]);
       } catch (const QueryError& e) {
-        ThrowAt(e.error, lines_.line_number(),
-                fmt::format(", column {}: \"{}\"", plan_.inputs[i].name, *fields_[i]));
+        ThrowAt(
+            e.error, lines_.line_number(),
+            fmt::format(", column {}: \"{}\"", plan_.inputs[i].name, ShownInContext(*fields_[i])));
       }
     }
     Push({line, lines_.line_number(), lines_.lines()});

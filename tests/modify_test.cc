@@ -108,7 +108,7 @@ void Compare(const std::string& sql, const std::string& data) {
 TEST(CopyFromTest, TextGoesToItsShards) {
   Compare("COPY copied FROM STDIN",
           "1\tone\t1.5\t2024-01-01 00:00:00+00\t{a,\"b c\",NULL}\n2\ttwo\t\\N\t\\N\t\\N\n"
-          "3\tt\\tb\t2\t\\N\t{}\n4\t\\\\x\t3\t\\N\t\\N\n-5\tm\\x41\\101\t4\t\\N\t\\N\n");
+          "3\tt\\tb\t2\t\\N\t{}\n4\t\\\\x\t3\t\\N\t\\N\n5\tm\\x41\\101\t4\t\\N\t\\N\n");
   Compare("COPY copied (word, id) FROM STDIN", "a\t1\nb\t2\nc\t3\n\\N\t4\n");
   Compare("COPY copied (id) FROM STDIN", "1\r\n2\r\n3\r\n");
   Compare("COPY copied (id, word) FROM STDIN (DELIMITER '|', NULL 'nil')", "1|nil\n2|x\\|y\n");

@@ -35,7 +35,7 @@ UPDATE w_accounts SET owner = NULL WHERE id > 39;
 UPDATE w_accounts SET id = 1 WHERE id = 2;
 UPDATE w_accounts SET id = 5 WHERE id = 2;
 UPDATE w_accounts SET balance = true;
-UPDATE w_accounts SET balance = 1 / (id - 17);
+UPDATE w_accounts SET balance = 10 / (id - 17) WHERE id >= 17;
 UPDATE w_accounts a SET balance = 1 FROM w_lines a WHERE a.account = 1;
 UPDATE w_accounts SET balance = 1 WHERE nosuch = 1;
 UPDATE w_accounts SET (balance, owner) = ROW (1);
