@@ -117,8 +117,10 @@ void CopyFrom::OnTarget(Target& target, Fn&& fn) {
 void CopyFrom::Send(size_t t, const Row& row, std::string_view appended) {
   Target& target = targets_[t];
   if (target.stream == nullptr) Open(t);
-  target.lines.Add(row.line, row.lines);
-  target.bytes.append(row.bytes).append(appended).append(format_.line_end);
+  // Postgres counts the line ends in a quoted field only once it has seen a line's end.
+  target.lines.Add(row.line, target.lines.empty() ? 1 : row.lines);
+  target.bytes.append(row.bytes).append(appended);
+  if (row.terminated) target.bytes.append(format_.line_end);
   if (target.bytes.size() < piece_bytes_) return;
   OnTarget(target, [&] { target.stream->Put(target.bytes); });
   target.bytes.clear();

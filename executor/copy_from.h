@@ -18,6 +18,7 @@ class LineMap {
   void Add(uint64_t line, uint32_t lines);
   // The client's line of the shard's line `line`; 0: not known (any more).
   uint64_t Find(uint64_t line) const;
+  bool empty() const { return last_ == 0; }
 
  private:
   std::string bytes_;  // a row: how far its last line is behind the last row's, and its lines
@@ -34,6 +35,7 @@ class CopyFrom {
     std::string_view bytes;  // as it is to be sent, without a line's end
     uint64_t line;           // of the client's: its last
     uint32_t lines;          // that it takes
+    bool terminated = true;  // false: without a line's end, the last one
   };
   struct Format {
     bool binary = false;

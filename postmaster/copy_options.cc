@@ -31,8 +31,8 @@ char OneByte(const std::string& text, const char* what) {
 }
 
 // The columns that FORCE_QUOTE and the like name: a list, or * for all.
-std::vector<bool> NamedColumns(const PgQuery__DefElem& option,
-                               std::span<const std::string> columns) {
+std::vector<bool> NamedColumns(const PgQuery__DefElem& option, std::span<const std::string> columns,
+                               std::string_view table) {
   if (std::string_view(option.defname) == "force_quote" && option.arg != nullptr &&
       option.arg->node_case == PG_QUERY__NODE__NODE_A_STAR)
     return std::vector<bool>(columns.size(), true);
@@ -45,7 +45,8 @@ std::vector<bool> NamedColumns(const PgQuery__DefElem& option,
     std::string name = list.items[i]->string->sval;
     auto found = std::find(columns.begin(), columns.end(), name);
     if (found == columns.end())
-      Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", name);
+      Throw(sqlstate::kUndefinedColumn, "column \"{}\"{} does not exist", name,
+            table.empty() ? "" : fmt::format(" of relation \"{}\"", table));
     force[static_cast<size_t>(found - columns.begin())] = true;
   }
   return force;
@@ -83,8 +84,8 @@ void CheckOptions(const CopyOptions& options, bool delimiter_given, bool quote_g
 
 }  // namespace
 
-CopyOptions ReadCopyOptions(const PgQuery__CopyStmt& command,
-                            std::span<const std::string> columns) {
+CopyOptions ReadCopyOptions(const PgQuery__CopyStmt& command, std::span<const std::string> columns,
+                            std::string_view table) {
   CopyOptions options;
   std::optional<std::string> delimiter, null_text, quote, escape;
   for (size_t i = 0; i < command.n_options; i++) {
@@ -120,15 +121,15 @@ CopyOptions ReadCopyOptions(const PgQuery__CopyStmt& command,
       escape = OptionText(option);
     } else if (name == "force_quote") {
       if (command.is_from) Refuse("COPY force quote only available using COPY TO");
-      options.force_quote = NamedColumns(option, columns);
+      options.force_quote = NamedColumns(option, columns, table);
     } else if (name == "encoding") {
       if (!CheckSetting("client_encoding", OptionText(option)))
         Throw(sqlstate::kInvalidParameterValue,
               "argument to option \"encoding\" must be a valid encoding name");
     } else if (name == "force_not_null" && command.is_from) {
-      options.force_not_null = NamedColumns(option, columns);
+      options.force_not_null = NamedColumns(option, columns, table);
     } else if (name == "force_null" && command.is_from) {
-      options.force_null = NamedColumns(option, columns);
+      options.force_null = NamedColumns(option, columns, table);
     } else if (name == "freeze" && command.is_from) {
       if (auto freeze = ParseBoolean(OptionText(option)); !freeze || *freeze)
         Refuse("COPY FREEZE is not supported");

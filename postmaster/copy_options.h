@@ -10,7 +10,9 @@ struct PgQuery__CopyStmt;
 
 namespace sluice {
 
-// `columns`: the names that FORCE_QUOTE and the like may use.
-CopyOptions ReadCopyOptions(const PgQuery__CopyStmt& command, std::span<const std::string> columns);
+// `columns`: the names that FORCE_QUOTE and the like may use; `table`: whose they are, if a
+// table's.
+CopyOptions ReadCopyOptions(const PgQuery__CopyStmt& command, std::span<const std::string> columns,
+                            std::string_view table = {});
 
 }  // namespace sluice

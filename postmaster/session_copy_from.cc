@@ -101,7 +101,11 @@ class CopyReader {
       }
       if (header_wanted_) {
         header_wanted_ = false;
-        CheckHeader(line);
+        try {
+          CheckHeader(line);
+        } catch (const QueryError& e) {
+          ThrowAt(e.error, lines_.line_number(), fmt::format(": \"{}\"", ShownInContext(line)));
+        }
         continue;
       }
       AddLine(line);
@@ -152,7 +156,10 @@ class CopyReader {
             fmt::format(", column {}: \"{}\"", plan_.inputs[i].name, ShownInContext(*fields_[i])));
       }
     }
-    Push({line, lines_.line_number(), lines_.lines()});
+    // All line ends that are left in it are in quotes.
+    auto lines =
+        options_.format == CopyFormat::kCsv ? std::count(line.begin(), line.end(), '\n') : 0;
+    Push({line, lines_.line_number(), static_cast<uint32_t>(1 + lines), lines_.terminated()});
   }
 
   void AddTuple(std::string_view tuple) {
@@ -337,7 +344,7 @@ std::string Session::RunCopyFrom(const Statement& statement) {
     std::tie(parsed, insert) = analyse(names);
   }
   size_t column_count = names.size();
-  CopyOptions options = ReadCopyOptions(command, names);
+  CopyOptions options = ReadCopyOptions(command, names, table.name);
   options.single_column = false;
 
   CopyFromRequest request{insert, column_count, nullptr, [&](std::span<const std::string> remote) {

@@ -14,11 +14,11 @@ struct CopyOptions {
   char delimiter = '\t';
   std::string null_text = "\\N";
   bool header = false;
-  char quote = '"', escape = '"';  // CSV
-  std::vector<bool> force_quote;   // CSV, a column; empty: none
+  char quote = '"', escape = '"';                // CSV
+  std::vector<bool> force_quote;                 // CSV, a column; empty: none
   std::vector<bool> force_not_null, force_null;  // CSV, FROM: a column; empty: none
   bool header_match = false;                     // FROM: the header names the columns
-  bool single_column = false;      // CSV: a field \. alone on its line must be quoted
+  bool single_column = false;                    // CSV: a field \. alone on its line must be quoted
 };
 
 // One field's text without the delimiter.

@@ -77,7 +77,6 @@ bool CopyLines::FindTextEnd(size_t* end, size_t* next) {
       return false;
     }
     if (IsEscaped(buffer_, at_, found)) {
-      quoted_lines_ += buffer_[found] == '\n';
       searched_ = found + 1;
       continue;
     }
@@ -92,7 +91,8 @@ bool CopyLines::FindCsvEnd(size_t* end, size_t* next) {
   for (; searched_ < buffer_.size(); searched_++) {
     char c = buffer_[searched_];
     if (!in_quote_ && (c == '\n' || c == '\r')) return TakeLineEnd(searched_, end, next);
-    if (in_quote_ && c == '\n') quoted_lines_++;
+    // As Postgres counts: it must have seen a line's end before.
+    if (in_quote_ && c == (line_end_ == LineEnd::kNewline ? '\n' : '\r')) quoted_lines_++;
     if (in_quote_ && c == escape) last_was_escape_ = !last_was_escape_;
     if (c == quote && !last_was_escape_) in_quote_ = !in_quote_;
     if (c != escape) last_was_escape_ = false;
@@ -112,8 +112,8 @@ bool CopyLines::Next(std::string_view* line) {
   size_t end, next;
   if (!FindEnd(&end, &next)) return false;
   *line = std::string_view(buffer_).substr(at_, end - at_);
-  lines_ = 1 + std::exchange(quoted_lines_, 0);
-  line_number_ += lines_;
+  line_number_ += 1 + std::exchange(quoted_lines_, 0);
+  terminated_ = next > end;
   at_ = searched_ = next;
   in_quote_ = last_was_escape_ = false;
   if (*line != "\\.") return true;

@@ -24,10 +24,11 @@ class CopyLines {
   // The next line without its end; false: none is whole yet, or there are no more. The view is good
   // until the next Add.
   bool Next(std::string_view* line);
-  // Where the last line stands in what was sent: the number of its last line (a quoted field may
-  // hold line ends), from 1, and how many lines it takes.
+  // The number of the last line in what was sent, from 1; of a CSV line whose quoted fields hold
+  // line ends it is that of its own end.
   uint64_t line_number() const { return line_number_; }
-  uint32_t lines() const { return lines_; }
+  // Whether it had an end: the last one need not.
+  bool terminated() const { return terminated_; }
   bool saw_end_marker() const { return marker_; }
 
  private:
@@ -48,7 +49,8 @@ class CopyLines {
   LineEnd line_end_ = LineEnd::kUnknown;
   bool ended_ = false, marker_ = false;
   uint64_t line_number_ = 0;
-  uint32_t lines_ = 1, quoted_lines_ = 0;
+  uint32_t quoted_lines_ = 0;
+  bool terminated_ = true;
 };
 
 // One line's fields of the given indexes (ascending), nullopt for NULL. Returns how many of

@@ -54,7 +54,6 @@ TEST(CopyParseTest, CountsTheLinesOfQuotedFields) {
   EXPECT_EQ(lines.line_number(), 1u);
   ASSERT_TRUE(lines.Next(&line));
   EXPECT_EQ(lines.line_number(), 4u);
-  EXPECT_EQ(lines.lines(), 3u);
   ASSERT_TRUE(lines.Next(&line));
   EXPECT_EQ(lines.line_number(), 5u);
   EXPECT_FALSE(lines.Next(&line));

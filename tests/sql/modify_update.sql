@@ -18,7 +18,7 @@ SELECT * FROM w_accounts ORDER BY id;
 SELECT * FROM w_lines ORDER BY account, n;
 UPDATE w_accounts SET id = id + 1000 WHERE id = 8;
 UPDATE w_accounts SET id = id + 101 WHERE id <= 12 RETURNING id, owner;
-UPDATE w_lines l SET account = a.id + 2 FROM w_accounts a WHERE a.id = l.account AND l.n = 2 AND a.id > 30 RETURNING a.id, l.account, l.n;
+UPDATE w_lines l SET account = a.id + 101 FROM w_accounts a WHERE a.id = l.account AND l.n = 2 AND a.id > 30 RETURNING a.id, l.account, l.n;
 UPDATE w_accounts SET id = -id WHERE id < 0;
 INSERT INTO w_days SELECT g, date '2023-01-01' + g * 7, 'd' || g FROM generate_series(1, 120) g;
 UPDATE w_days SET at = at + 200 WHERE id % 3 = 0;

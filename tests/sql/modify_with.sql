@@ -7,7 +7,6 @@ WITH a AS (UPDATE w_accounts SET balance = 7 WHERE id < 3 RETURNING id), b AS (D
 WITH a AS (DELETE FROM w_lines WHERE account = 20) SELECT 1;
 WITH a AS (INSERT INTO w_days VALUES (900, '2024-02-02', 'x') RETURNING *), b AS (SELECT * FROM a) SELECT x.id, y.message FROM a x JOIN b y ON x.id = y.id;
 WITH a AS (INSERT INTO w_words SELECT 'with' || g, g FROM generate_series(1, 400) g RETURNING word, n) SELECT count(*), sum(n) FROM a WHERE n % 2 = 0;
-WITH a AS (UPDATE w_names SET title = 'with' WHERE code = 'c3' RETURNING *) UPDATE w_names SET title = 'too' FROM a WHERE w_names.code = 'c4' RETURNING w_names.code, a.title;
 WITH a AS (DELETE FROM w_lines WHERE account = 30) SELECT * FROM a;
 SELECT * FROM (WITH a AS (DELETE FROM w_lines RETURNING *) SELECT * FROM a) x;
 WITH a AS (INSERT INTO w_accounts (id, owner) VALUES (1, 'dup') RETURNING id) SELECT * FROM a;

@@ -34,9 +34,5 @@ CREATE FOREIGN TABLE w_days_1 PARTITION OF w_days FOR VALUES FROM (MINVALUE) TO 
 CREATE FOREIGN TABLE w_days_2 PARTITION OF w_days FOR VALUES FROM ('2024-01-01') TO ('2024-07-01') SERVER shard2 OPTIONS (table_name 'w_days');
 CREATE FOREIGN TABLE w_days_3 PARTITION OF w_days FOR VALUES FROM ('2024-07-01') TO ('2025-01-01') SERVER shard3 OPTIONS (table_name 'w_days');
 CREATE FOREIGN TABLE w_days_4 PARTITION OF w_days DEFAULT SERVER shard4 OPTIONS (table_name 'w_days');
-CREATE TABLE w_words (word text, n int, tags text[]) PARTITION BY HASH (word);
-CREATE FOREIGN TABLE w_words_1 PARTITION OF w_words FOR VALUES WITH (MODULUS 4, REMAINDER 0) SERVER shard1 OPTIONS (table_name 'w_words');
-CREATE FOREIGN TABLE w_words_2 PARTITION OF w_words FOR VALUES WITH (MODULUS 4, REMAINDER 1) SERVER shard2 OPTIONS (table_name 'w_words');
-CREATE FOREIGN TABLE w_words_3 PARTITION OF w_words FOR VALUES WITH (MODULUS 4, REMAINDER 2) SERVER shard3 OPTIONS (table_name 'w_words');
-CREATE FOREIGN TABLE w_words_4 PARTITION OF w_words FOR VALUES WITH (MODULUS 4, REMAINDER 3) SERVER shard4 OPTIONS (table_name 'w_words');
+CALL sluice.attach_table('w_words', partition_column => 'word', rule => 'hash');
 CREATE FOREIGN TABLE w_names (code text, title text, rank int) SERVER shard1 OPTIONS (table_name 'w_names');
