@@ -2,8 +2,11 @@
 
 #include "catalog/catalog.h"
 #include "catalog/options.h"
+#include "catalog/quote.h"
 #include "common/log.h"
+#include "postmaster/child_process.h"
 #include "postmaster/settings.h"
+#include "postmaster/transaction_table.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -174,16 +177,113 @@ void DistributedTransaction::OnError() {
   if (savepoints_ == 0) End();
 }
 
-void DistributedTransaction::Commit() {
+void DistributedTransaction::Commit(const std::function<void()>& before_commit) {
   std::vector<const Participant*> committing;
   for (const Participant& participant : participants_)
     if (participant.written || Serializable()) committing.push_back(&participant);
-  if (committing.size() > 1) {
-    Rollback();
-    Refuse("a transaction that writes several servers is not supported yet");
+  bool two_phases = committing.size() > 1 || (!committing.empty() && before_commit != nullptr);
+  if (two_phases && session_().settings->Text("multi_shard_commit") != "one_phase_unsafe") {
+    CommitPrepared(committing, before_commit);
+  } else {
+    if (before_commit != nullptr) before_commit();
+    for (const Participant* participant : committing) CommitOne(*participant);
   }
-  if (!committing.empty()) CommitOne(*committing[0]);
   End();
+}
+
+namespace {
+
+// What this process does about a transaction that servers know by name; see TransactionSlot.
+class LiveTransaction {
+ public:
+  LiveTransaction(TransactionNumber number, size_t servers)
+      : slot_(transaction_table->slots[my_proc_number]) {
+    slot_.started_at.store(PostgresNow(), std::memory_order_relaxed);
+    slot_.servers.store(static_cast<uint32_t>(servers), std::memory_order_relaxed);
+    Enter(TransactionPhase::kPreparing);
+    slot_.number.store(number, std::memory_order_release);  // T1
+  }
+  ~LiveTransaction() {
+    slot_.number.store(0, std::memory_order_release);  // T1
+    if (!finished_) WakeResolver();
+  }
+  void Enter(TransactionPhase phase) { slot_.phase.store(phase, std::memory_order_relaxed); }
+  // Nothing is left for the resolver.
+  void Finished() { finished_ = true; }
+
+ private:
+  TransactionSlot& slot_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+void DistributedTransaction::CommitPrepared(const std::vector<const Participant*>& participants,
+                                            const std::function<void()>& before_commit) {
+  TransactionNumber number = NewTransactionNumber();
+  std::string gid = GidOf(number);
+  LiveTransaction live(number, participants.size());
+  try {
+    Prepare(participants, gid);
+    if (before_commit != nullptr) before_commit();
+    Decide(participants, number);
+  } catch (const QueryError&) {
+    live.Enter(TransactionPhase::kAborting);
+    SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
+    if (FinishPrepared(participants, false, gid)) live.Finished();
+    End();
+    throw;
+  }
+  // From here on it is committed, whatever the servers say; the resolver does what is left.
+  live.Enter(TransactionPhase::kCommitting);
+  if (!FinishPrepared(participants, true, gid)) return;
+  live.Finished();
+  Status marked = log_->MarkDone(number);
+  if (!marked.ok()) LogError(LogLevel::kWarning, marked.error());
+}
+
+void DistributedTransaction::Prepare(const std::vector<const Participant*>& participants,
+                                     const std::string& gid) {
+  std::vector<Result<RemoteRows>> results =
+      OnParticipants(participants, "PREPARE TRANSACTION " + QuoteLiteral(gid));
+  ThrowFirst(results);
+  for (Result<RemoteRows>& result : results)
+    if (result->command_tag != "PREPARE TRANSACTION")
+      Throw(sqlstate::kInFailedSqlTransaction, "the transaction was rolled back by a server");
+}
+
+void DistributedTransaction::Decide(const std::vector<const Participant*>& participants,
+                                    TransactionNumber number) {
+  if (!log_) log_.emplace(session_().data_directory);
+  Decision decision{number, PostgresNow(), {}};
+  for (const Participant* participant : participants)
+    decision.servers.push_back(participant->server);
+  Status decided = log_->Append(decision);
+  if (!decided.ok()) throw QueryError(decided.error());
+}
+
+bool DistributedTransaction::FinishPrepared(const std::vector<const Participant*>& participants,
+                                            bool commit, const std::string& gid) {
+  HoldInterrupts hold;
+  RemoteSession remote = Remote(StreamKind::kSimple);
+  remote.silence_timeout_us = kEndSilenceUs;
+  remote.gate = commit ? StreamGate::kDecision : StreamGate::kNone;
+  remote.transaction = [this](Oid) { return StreamTransaction{pin_, {}}; };
+  std::vector<RemoteQuery> queries;
+  for (const Participant* participant : participants)
+    queries.push_back(
+        {participant->server,
+         fmt::format("{} PREPARED {}", commit ? "COMMIT" : "ROLLBACK", QuoteLiteral(gid))});
+  bool all = true;
+  for (const Result<RemoteRows>& result : TryRemoteQueries(*session_().catalog, remote, queries)) {
+    // Not there: it was never prepared, or the resolver was faster.
+    if (result.ok() || result.error().state == sqlstate::kUndefinedObject) continue;
+    all = false;
+    Error error = result.error();
+    error.hint = "The transaction resolver will finish it.";
+    LogError(commit ? LogLevel::kWarning : LogLevel::kDebug, error);
+  }
+  return all;
 }
 
 // Its outcome must be known before anything else happens: nothing interrupts it.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "executor/executor.h"
+#include "postmaster/decision_log.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/running_query.h"
 
@@ -59,8 +60,9 @@ class DistributedTransaction {
   void Savepoint(int level);  // Transaction::level() that it opens
   void Release(int level);
   void RollbackTo(int level);
-  // Throws where it could not commit; then it is rolled back on all servers.
-  void Commit();
+  // Throws where it could not commit; then it is rolled back on all servers. `before_commit` (may
+  // be null) commits what belongs to it here, once every server has promised to commit.
+  void Commit(const std::function<void()>& before_commit);
   void Rollback();
   // A statement has failed: what still runs is cancelled, and without savepoints, where nothing can
   // be saved, the servers roll back at once.
@@ -88,6 +90,13 @@ class DistributedTransaction {
                                                  const std::string& sql);
   void OnAll(const std::string& sql);  // throws the first error
   void CommitOne(const Participant& participant);
+  void CommitPrepared(const std::vector<const Participant*>& participants,
+                      const std::function<void()>& before_commit);
+  void Prepare(const std::vector<const Participant*>& participants, const std::string& gid);
+  void Decide(const std::vector<const Participant*>& participants, TransactionNumber number);
+  // Whether all have done it.
+  bool FinishPrepared(const std::vector<const Participant*>& participants, bool commit,
+                      const std::string& gid);
   // Lets go of the pins; what is open there is rolled back by the io worker.
   void End();
 
@@ -98,6 +107,7 @@ class DistributedTransaction {
   std::vector<Participant> participants_;
   std::map<Oid, size_t> by_server_;  // servers that are one database share a participant
   std::string begin_sql_;
+  std::optional<DecisionLog> log_;  // opened with the first decision
 };
 
 }  // namespace sluice

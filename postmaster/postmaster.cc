@@ -19,11 +19,14 @@
 #include "postmaster/catalog_follower.h"
 #include "postmaster/child_process.h"
 #include "postmaster/config_file.h"
+#include "postmaster/decision_log.h"
 #include "postmaster/listen.h"
 #include "postmaster/lock_file.h"
 #include "postmaster/server_config.h"
 #include "postmaster/server_kernels.h"
 #include "postmaster/settings.h"
+#include "postmaster/transaction_resolver.h"
+#include "postmaster/transaction_table.h"
 #include "postmaster/view_worker.h"
 #include "shm/shared_memory.h"
 #include "types/kernel.h"
@@ -68,6 +71,7 @@ class Postmaster {
   [[noreturn]] void RunParallelWorker();
   void StartBackend(UniqueFd client);
   void Reject(UniqueFd client, Rejection reason);
+  ProcNumber ResolverProc() const;
   ProcNumber FreeBackendSlot() const;
 
   void HandleSignals();
@@ -143,9 +147,13 @@ Status Postmaster::StartSharedMemory() {
   config.chunk_size_bytes = static_cast<uint32_t>(settings_.Integer("chunk_size"));
   config.chunk_pool_bytes = static_cast<uint64_t>(settings_.Integer("chunk_pool_size")) * 1024;
   config.sparse_bytes = static_cast<uint64_t>(settings_.Integer("shared_reserve")) * 1024;
-  config.max_connections = static_cast<uint32_t>(settings_.Integer("max_connections"));
+  // One more: the transaction resolver has the last of these slots.
+  config.max_connections = static_cast<uint32_t>(settings_.Integer("max_connections")) + 1;
   config.max_parallel_workers = static_cast<uint32_t>(settings_.Integer("max_parallel_workers"));
   Status status = CreateSharedMemory(config);
+  if (!status.ok()) return status;
+  CreateTransactionTable(shared_memory->processes.count);
+  status = DecisionLog(directory_).Start();
   if (!status.ok()) return status;
   ProcSlot* self = &shared_memory->processes.slots[kPostmasterProc];
   PrepareSlot(self, ProcessKind::kPostmaster);
@@ -212,11 +220,19 @@ void Postmaster::StartWorkers() {
   if (!Any(ProcessKind::kViewWorker))
     Fork(table.view_worker, ProcessKind::kViewWorker,
          [this] { ViewWorkerMain(directory_, &settings_); });
+  auto lives = [this](ProcNumber number) {
+    return std::any_of(children_.begin(), children_.end(),
+                       [&](const Child& child) { return child.number == number; });
+  };
+  // It stops and starts with the parallel workers.
+  if (!lives(ResolverProc())) {
+    transaction_table->resolver.store(ResolverProc(), std::memory_order_release);
+    Fork(ResolverProc(), ProcessKind::kParallelWorker,
+         [this] { TransactionResolverMain(directory_, &settings_); });
+  }
   for (uint32_t i = 0; i < table.parallel_workers; i++) {
     ProcNumber number = table.first_parallel_worker + i;
-    bool lives = std::any_of(children_.begin(), children_.end(),
-                             [&](const Child& child) { return child.number == number; });
-    if (!lives) Fork(number, ProcessKind::kParallelWorker, [this] { RunParallelWorker(); });
+    if (!lives(number)) Fork(number, ProcessKind::kParallelWorker, [this] { RunParallelWorker(); });
   }
 }
 
@@ -229,9 +245,13 @@ void Postmaster::RunParallelWorker() {
   });
 }
 
+ProcNumber Postmaster::ResolverProc() const {
+  return shared_memory->processes.first_backend + shared_memory->processes.backends - 1;
+}
+
 ProcNumber Postmaster::FreeBackendSlot() const {
   const ProcessTable& table = shared_memory->processes;
-  for (ProcNumber n = table.first_backend; n < table.first_backend + table.backends; n++)
+  for (ProcNumber n = table.first_backend; n < ResolverProc(); n++)
     if (table.slots[n].kind.load(std::memory_order_relaxed) == ProcessKind::kUnused) return n;
   return kNoProc;
 }

@@ -28,7 +28,7 @@ struct QuerySession {
   const Settings* settings;
   const SessionSettings* session_settings;
   std::string user, database;
-  std::string temp_directory;
+  std::string temp_directory, data_directory;
   DistributedTransaction* transaction = nullptr;  // the session's; null: none, all runs by itself
   LeaseSet* leases = nullptr;  // null: point queries go through the io worker too
 };

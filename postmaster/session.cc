@@ -307,6 +307,7 @@ QuerySession Session::MakeQuerySession() {
   session.session_settings = &session_settings_;
   session.user = current_user();
   session.database = database_;
+  session.data_directory = config_.directory;
   session.temp_directory = settings_.Text("temp_directory");
   if (settings_.Boolean("lend_connections")) session.leases = leases_.get();
   if (session.temp_directory.empty()) session.temp_directory = config_.directory + "/tmp";

@@ -99,18 +99,19 @@ void Session::StartTransaction() {
 void Session::Commit() {
   bool catalog_changed = catalog_pending_;
   DropPortals(0);
+  // The catalog's change is durable when all servers have promised theirs, before they are told to
+  // carry it out: a change that another session's has overtaken undoes both.
+  auto commit_catalog = [this] {
+    Status status = follower_->store()->Commit(*catalog_, catalog_base_->generation);
+    if (!status.ok()) throw QueryError(status.error());
+  };
   try {
-    distributed_.Commit();
+    distributed_.Commit(catalog_changed ? commit_catalog : std::function<void()>());
   } catch (const QueryError&) {
     Rollback();
     throw;
   }
-  if (catalog_pending_) {
-    Status status = follower_->store()->Commit(*catalog_, catalog_base_->generation);
-    if (!status.ok()) {
-      Rollback();
-      throw QueryError(status.error());
-    }
+  if (catalog_changed) {
     catalog_pending_ = false;
     catalog_base_ = nullptr;
     follower_->Forget();

@@ -99,6 +99,10 @@
     "Statements", "Ends sessions that idle in a transaction for so long; 0: never.") \
   X("idle_session_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements", \
     "Ends sessions that idle outside a transaction for so long; 0: never.") \
+  X("multi_shard_commit", kEnum, kUser, "", "two_phase", 0, 0, "two_phase|one_phase_unsafe", false, \
+    "Statements", \
+    "How a transaction that wrote several servers commits. one_phase_unsafe: one server after " \
+    "the other; a failure in between leaves it committed on some of them.") \
   X("default_transaction_isolation", kEnum, kUser, "", "read committed", 0, 0, \
     "serializable|repeatable read|read committed|read uncommitted", false, "Statements", \
     "Isolation level of new transactions.") \
