@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "executor/child.h"
 #include "shm/process_table.h"
+#include "types/codec.h"
 #include "types/compare.h"
 
 namespace sluice {
@@ -13,6 +14,7 @@ constexpr size_t kStateBlockBytes = 32 * 1024;
 std::vector<Oid> EvaluatedTypes(const AggregatePlan& plan) {
   std::vector<Oid> types;
   for (const Expr* key : plan.group_by) types.push_back(key->type);
+  if (!plan.grouping_sets.empty()) types.push_back(kInt4Oid);
   for (const AggregateCall& call : plan.calls) {
     if (plan.mode == AggregateMode::kFinal) {
       types.push_back(kByteaOid);
@@ -30,7 +32,7 @@ Aggregate::Aggregate(const AggregatePlan& plan, ExecutionState& state, std::uniq
     : Node(plan, state),
       aggregate_plan_(plan),
       child_(GivenOrMade(std::move(child), plan, 0, state)),
-      key_count_(plan.group_by.size()),
+      key_count_(plan.group_by.size() + (plan.grouping_sets.empty() ? 0 : 1)),
       grouped_(key_count_ > 0),
       state_arena_(HeapBlocks(), kStateBlockBytes),
       spill_layout_(EvaluatedTypes(plan), 0) {
@@ -39,6 +41,11 @@ Aggregate::Aggregate(const AggregatePlan& plan, ExecutionState& state, std::uniq
     if (!CanHash(key->type)) Refuse("grouping by type OID {} is not supported here", key->type);
     AddColumn(*key);
     output_types.push_back(key->type);
+  }
+  if (!plan.grouping_sets.empty()) {  // the set's number is a key like the others
+    Expr number{.kind = ExprKind::kConst, .type = kInt4Oid, .is_null = true};
+    AddColumn(number);
+    output_types.push_back(kInt4Oid);
   }
   if (grouped_) table_ = std::make_unique<GroupTable>(types_);
   for (const AggregateCall& call : plan.calls) {
@@ -108,10 +115,51 @@ bool Aggregate::ReadInput() {
   for (;;) {
     CheckForInterrupts();
     child_->Next(&input);
-    if (input.rows == 0) return true;
+    if (input.rows == 0) {
+      if (!any_input_) AdmitEmptySets();
+      return true;
+    }
     Evaluate(input);
-    Consume(evaluated_, input.rows, 0);
+    any_input_ = true;
+    if (aggregate_plan_.grouping_sets.empty())
+      Consume(evaluated_, input.rows, 0);
+    else
+      ConsumeSets(input.rows);
     if (full_ && aggregate_plan_.mode == AggregateMode::kPartial) return false;
+  }
+}
+
+void Aggregate::ConsumeSets(size_t rows) {
+  size_t number = key_count_ - 1;
+  std::vector<Column> columns;
+  for (size_t s = 0; s < aggregate_plan_.grouping_sets.size(); s++) {
+    set_arena_.Reset();
+    columns = evaluated_;
+    for (size_t k = 0; k < number; k++) {
+      std::span<const int> members = aggregate_plan_.grouping_sets[s];
+      if (std::find(members.begin(), members.end(), static_cast<int>(k)) == members.end())
+        columns[k] = MakeConstantColumn(types_[k], {}, true, &set_arena_);
+    }
+    auto* value = set_arena_.New<int32_t>(static_cast<int32_t>(s));
+    columns[number].nulls = nullptr;
+    columns[number].data = value;
+    columns[number].mask = 0;
+    Consume(columns, rows, 0);
+  }
+}
+
+void Aggregate::AdmitEmptySets() {
+  for (size_t s = 0; s < aggregate_plan_.grouping_sets.size(); s++) {
+    if (!aggregate_plan_.grouping_sets[s].empty()) continue;
+    std::vector<Column> keys;
+    for (size_t k = 0; k + 1 < key_count_; k++)
+      keys.push_back(MakeConstantColumn(types_[k], {}, true, &set_arena_));
+    auto* number = set_arena_.New<int32_t>(static_cast<int32_t>(s));
+    keys.push_back({.type = kInt4Oid, .physical = Physical::kInt4, .mask = 0, .data = number});
+    uint64_t hash;
+    table_->Find(keys, 1, true, groups_, &hash);
+    group_count_ = table_->group_count();
+    for (Call& call : calls_) call.accumulator->Grow(group_count_);
   }
 }
 
@@ -266,7 +314,7 @@ void Aggregate::Rescan() {
   ClearGroups();
   spilling_ = nullptr;
   partitions_.clear();
-  input_done_ = false;
+  input_done_ = any_input_ = false;
   phase_ = Phase::kReading;
 }
 

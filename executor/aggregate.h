@@ -37,8 +37,10 @@ class Aggregate : public Node {
   void AddCall(const AggregateCall& call);
   size_t AddColumn(const Expr& expr);
   void Evaluate(const Batch& input);
-  bool ReadInput();      // false: stopped because memory is full
-  bool ReadPartition();  // false: there is none left
+  bool ReadInput();               // false: stopped because memory is full
+  void ConsumeSets(size_t rows);  // the evaluated rows, once for each grouping set
+  void AdmitEmptySets();          // there were no rows: () has one group all the same
+  bool ReadPartition();           // false: there is none left
   void Consume(std::span<const Column> columns, size_t rows, int level);
   void SpillUnknown(std::span<const Column> columns, size_t rows, const uint64_t* hashes,
                     int level);
@@ -56,6 +58,7 @@ class Aggregate : public Node {
   std::vector<std::unique_ptr<CompiledExpression>> expressions_;  // of the evaluated columns
   std::vector<Oid> types_;                                        // the same
   std::vector<Column> evaluated_;
+  Arena set_arena_;
   Arena expression_arena_;
 
   Arena state_arena_;
@@ -74,6 +77,7 @@ class Aggregate : public Node {
   enum class Phase { kReading, kEmitting, kDone };
   Phase phase_ = Phase::kReading;
   bool input_done_ = false;
+  bool any_input_ = false;
   size_t emitted_ = 0;
   std::unique_ptr<BatchBuffer> output_;
   std::unique_ptr<BatchBuffer> spilled_rows_;

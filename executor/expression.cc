@@ -311,6 +311,8 @@ StepPtr CompileStep(const Expr& expr, ExecutionState& state) {
       return CompileArrayStep(expr, state);
     case ExprKind::kSubPlan:
       return CompileSubPlanStep(expr, state);
+    case ExprKind::kGrouping:
+      Refuse("GROUPING is not supported here");
     case ExprKind::kWindow:
       Refuse("window functions are not supported here");
     case ExprKind::kRow:

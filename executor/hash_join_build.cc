@@ -328,6 +328,13 @@ void HashJoin::NoteMemory() {
 void HashJoin::Rescan() {
   SLUICE_ASSERT(shared_ == nullptr);
   outer_->Rescan();
+  bool kept = phase_ != Phase::kBuild && !inner_spilled_ && inner_rows_ > 0 &&
+              join_plan_.children[1]->depends_on.empty() && !join_plan_.null_aware &&
+              join_plan_.type != JoinType::kRight && join_plan_.type != JoinType::kFull;
+  if (kept) {  // the table is still right
+    phase_ = Phase::kOuter;
+    return;
+  }
   inner_->Rescan();
   rows_->Clear();
   buckets_ = {};

@@ -18,12 +18,14 @@
 #include "executor/modify.h"
 #include "executor/nest_loop.h"
 #include "executor/project.h"
+#include "executor/recursive_union.h"
 #include "executor/result.h"
 #include "executor/set_op.h"
 #include "executor/sort.h"
 #include "executor/values_scan.h"
 #include "executor/view_scan.h"
 #include "executor/virtual_scan.h"
+#include "executor/window_agg.h"
 #include "shm/process_table.h"
 
 namespace sluice {
@@ -79,6 +81,12 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
       return Make<NestLoop, NestLoopPlan>(plan, state);
     case PlanKind::kApply:
       return Make<Apply, ApplyPlan>(plan, state);
+    case PlanKind::kRecursiveUnion:
+      return Make<RecursiveUnion, RecursiveUnionPlan>(plan, state);
+    case PlanKind::kWorkTableScan:
+      return Make<WorkTableScan, WorkTableScanPlan>(plan, state);
+    case PlanKind::kWindowAgg:
+      return Make<WindowAgg, WindowAggPlan>(plan, state);
     case PlanKind::kSort:
       return Make<Sort, SortPlan>(plan, state);
     case PlanKind::kLimit:

@@ -3,6 +3,7 @@
 // participants.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace sluice {
 class RowStore;       // executor/row_store.h
 class SubPlanRunner;  // executor/sub_plan.h
 class Workers;        // executor/fragment.h
+struct WorkTable;     // executor/recursive_union.h
 
 // What the nodes of one process running one statement share.
 struct ExecutionState {
@@ -35,6 +37,7 @@ struct ExecutionState {
   std::vector<std::vector<std::unique_ptr<RowStore>>>* cte_rows = nullptr;
   // By sub plan number, made when first compiled; null in workers, which run none.
   std::vector<std::unique_ptr<SubPlanRunner>>* sub_plans = nullptr;
+  std::map<int, WorkTable*> work_tables;  // of recursive queries, by parameter
   std::vector<NodeStatistics>* statistics;
   std::vector<Workers*>* gathers = nullptr;  // the leader's, so that their workers can be stopped
 };

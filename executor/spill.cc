@@ -12,25 +12,29 @@ namespace {
 constexpr size_t kWriteBytes = 64 * 1024;
 constexpr size_t kReadBytes = 256 * 1024;
 
-[[noreturn]] void ThrowIo(const char* what, int error) {
+}  // namespace
+
+[[noreturn]] void ThrowFileError(const char* what, int error) {
   SqlState state = error == ENOSPC || error == EDQUOT ? sqlstate::kDiskFull : sqlstate::kIoError;
   Throw(state, "could not {} temporary file: {}", what, std::strerror(error));
 }
 
-UniqueFd OpenTemporary(const std::string& directory) {
+UniqueFd OpenTemporaryFile(const std::string& directory) {
   UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd.valid()) return fd;
-  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) ThrowIo("create", errno);
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) ThrowFileError("create", errno);
   std::string path = directory + "/spill_XXXXXX";
   fd.Reset(::mkostemp(path.data(), O_CLOEXEC));
-  if (!fd.valid()) ThrowIo("create", errno);
+  if (!fd.valid()) ThrowFileError("create", errno);
   ::unlink(path.c_str());
   return fd;
 }
 
+namespace {
+
 UniqueFd CreateNamed(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
-  if (!fd.valid()) ThrowIo("create", errno);
+  if (!fd.valid()) ThrowFileError("create", errno);
   return fd;
 }
 
@@ -46,7 +50,7 @@ std::unique_ptr<SpillFile> SpillFile::OpenPublished(const RowLayout* layout,
                                                     const std::string& path, uint64_t row_count) {
   auto file = std::make_unique<SpillFile>(layout, path, true);
   file->fd_.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file->fd_.valid()) ThrowIo("open", errno);
+  if (!file->fd_.valid()) ThrowFileError("open", errno);
   ::unlink(path.c_str());
   file->row_count_ = row_count;
   file->reading_ = true;  // never appended to here
@@ -68,13 +72,13 @@ void SpillFile::Append(const char* row, uint64_t tag) {
 void SpillFile::Flush() {
   if (buffer_.empty()) return;
   if (!fd_.valid())
-    fd_ = published_ ? CreateNamed(directory_or_path_) : OpenTemporary(directory_or_path_);
+    fd_ = published_ ? CreateNamed(directory_or_path_) : OpenTemporaryFile(directory_or_path_);
   size_t written = 0;
   while (written < buffer_.size()) {
     ssize_t n = ::pwrite(fd_.get(), buffer_.data() + written, buffer_.size() - written,
                          static_cast<off_t>(file_at_));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ThrowIo("write to", n < 0 ? errno : ENOSPC);
+    if (n <= 0) ThrowFileError("write to", n < 0 ? errno : ENOSPC);
     written += static_cast<size_t>(n);
     file_at_ += static_cast<uint64_t>(n);
   }
@@ -117,7 +121,7 @@ bool SpillFile::Fill(size_t bytes_min) {
     ssize_t n = ::pread(fd_.get(), buffer_.data() + buffer_end_, buffer_.size() - buffer_end_,
                         static_cast<off_t>(file_at_));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ThrowIo("read from", errno);
+    if (n < 0) ThrowFileError("read from", errno);
     if (n == 0) return false;
     buffer_end_ += static_cast<size_t>(n);
     file_at_ += static_cast<uint64_t>(n);
@@ -133,11 +137,11 @@ size_t SpillFile::Read(size_t rows_max, char** rows, uint64_t* tags) {
     size_t have = buffer_end_ - read_at_;
     Record record;
     if (count > 0 && have < sizeof record) break;
-    if (!Fill(sizeof record)) ThrowIo("read from", EIO);
+    if (!Fill(sizeof record)) ThrowFileError("read from", EIO);
     std::memcpy(&record, buffer_.data() + read_at_, sizeof record);
     size_t bytes = sizeof record + record.row_bytes;
     if (count > 0 && buffer_end_ - read_at_ < bytes) break;
-    if (!Fill(bytes)) ThrowIo("read from", EIO);
+    if (!Fill(bytes)) ThrowFileError("read from", EIO);
     rows[count] = buffer_.data() + read_at_ + sizeof record;
     tags[count] = record.tag;
     layout_->Relocate(rows[count]);

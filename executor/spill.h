@@ -15,6 +15,10 @@
 
 namespace sluice {
 
+// A temporary file without a name; what a failed call on one is told as.
+UniqueFd OpenTemporaryFile(const std::string& directory);
+[[noreturn]] void ThrowFileError(const char* what, int error);
+
 class SpillFile {
  public:
   // `layout` must outlive the file. Rows carry a 64-bit tag (a hash, say) of the user's.

@@ -111,6 +111,51 @@ bool KeepsOrder(const Expr& aggregate) {
 
 }  // namespace
 
+// The number of a row's grouping set: what the Aggregate gives between groups and aggregates.
+static const Expr* GroupingSetNumber(Arena* arena) {
+  Expr* number = arena->New<Expr>();
+  number->kind = ExprKind::kGrouping;
+  number->type = kInt4Oid;
+  number->param = -1;
+  return number;
+}
+
+// GROUPING(a, b) → CASE set WHEN 0 THEN … END: one value for each grouping set.
+void Planner::ExpandGrouping(Select& select) {
+  constexpr Oid kInt4Equal = 96;
+  if (!select.grouping_sets.empty())
+    for (size_t i = 0; i < select.group_by.size(); i++)
+      for (size_t j = 0; j < i; j++)
+        if (EqualExpr(select.targets[static_cast<size_t>(select.group_by[i])].expr,
+                      select.targets[static_cast<size_t>(select.group_by[j])].expr))
+          Refuse("grouping sets with the same expression twice are not supported");
+  auto expand = [&](const Expr* expr) {
+    return RewriteExpr(expr, &scratch_, [&](const Expr& e, int depth) -> const Expr* {
+      if (e.kind != ExprKind::kGrouping || depth != 0) return nullptr;
+      if (select.grouping_sets.empty()) return MakeInt4(0, &scratch_);
+      std::vector<const Expr*> branches;
+      for (size_t s = 0; s < select.grouping_sets.size(); s++) {
+        int32_t bits = 0;
+        for (const Expr* arg : e.args) {
+          bool held = false;
+          for (int member : select.grouping_sets[s]) {
+            int target = select.group_by[static_cast<size_t>(member)];
+            held = held || EqualExpr(select.targets[static_cast<size_t>(target)].expr, arg);
+          }
+          bits = bits * 2 + (held ? 0 : 1);
+        }
+        branches.push_back(MakeOperator(kInt4Equal, GroupingSetNumber(&scratch_),
+                                        MakeInt4(static_cast<int32_t>(s), &scratch_), &scratch_));
+        branches.push_back(MakeInt4(bits, &scratch_));
+      }
+      branches.push_back(MakeNull(kInt4Oid, &scratch_));
+      return MakeTyped(ExprKind::kCase, kInt4Oid, branches, &scratch_);
+    });
+  };
+  for (const Expr*& qual : select.having) qual = expand(qual);
+  for (Target& target : select.targets) target.expr = expand(target.expr);
+}
+
 Local Planner::PlanAggregate(const Select& select, const Piece& base,
                              const std::vector<const Expr*>& groups,
                              const std::vector<const Expr*>& aggregates) {
@@ -123,7 +168,7 @@ Local Planner::PlanAggregate(const Select& select, const Piece& base,
     if (aggregate->filter != nullptr) wanted.push_back(aggregate->filter);
     for (const SortKey& key : aggregate->order_by) wanted.push_back(key.expr);
   }
-  return AggregateLocally(ToLocal(select, base, wanted), groups, aggregates);
+  return AggregateLocally(ToLocal(select, base, wanted), groups, aggregates, select.grouping_sets);
 }
 
 bool Planner::TryPartialOnShards(const Select& select, const Piece& base,
@@ -164,10 +209,18 @@ bool Planner::TryPartialOnShards(const Select& select, const Piece& base,
   double groups_each = GroupCount(select, groups, base.rows);
   remote.rows_each = groups_each;
   Local input = MakeScans(select, remote, false);
-  Local combined = AggregateLocally(std::move(input), groups, combines);
+  Local combined = AggregateLocally(std::move(input), groups, combines, select.grouping_sets);
+  if (!select.grouping_sets.empty()) {
+    std::vector<const Expr*> with_set = groups;
+    with_set.push_back(GroupingSetNumber(&scratch_));
+    with_set.insert(with_set.end(), results.begin() + static_cast<std::ptrdiff_t>(groups.size()),
+                    results.end());
+    results = with_set;
+  }
   combined = Project(std::move(combined), results);
   // From here on the columns are what the query asked for.
-  combined.provides = groups;
+  combined.provides.assign(results.begin(),
+                           results.end() - static_cast<std::ptrdiff_t>(aggregates.size()));
   combined.provides.insert(combined.provides.end(), aggregates.begin(), aggregates.end());
   combined.plan->rows = std::min(combined.plan->rows, groups_each);
   SetOutput(combined.plan, combined.provides);
@@ -198,7 +251,7 @@ bool Planner::TryDistinctOnShards(const Select& select, const Piece& base,
     if (!CanGroupBy(target->type, target->collation)) return false;
   remote.rows_each = GroupCount(select, remote.targets, base.rows);
   Local input = MakeScans(select, remote, false);
-  *out = AggregateLocally(std::move(input), groups, aggregates);
+  *out = AggregateLocally(std::move(input), groups, aggregates, select.grouping_sets);
   return true;
 }
 
@@ -213,12 +266,13 @@ double Planner::GroupCount(const Select& select, const std::vector<const Expr*>&
 }
 
 Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& groups,
-                                const std::vector<const Expr*>& aggregates) {
+                                const std::vector<const Expr*>& aggregates,
+                                std::span<const std::span<const int>> grouping_sets) {
   for (const Expr* group : groups)
     if (!CanGroupBy(group->type, group->collation))
       Refuse("grouping by {} here is not supported", FormatType(group->type));
   std::vector<AggregateCall> calls;
-  bool divisible = true;
+  bool divisible = grouping_sets.empty();
   for (const Expr* group : groups) divisible = divisible && !RunsPerRow(group);
   for (const Expr* aggregate : aggregates) {
     Expr* lowered = scratch_.New<Expr>(*aggregate);
@@ -243,6 +297,7 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
                 !RunsPerRow(aggregate);
   }
   std::vector<const Expr*> provides = groups;
+  if (!grouping_sets.empty()) provides.push_back(GroupingSetNumber(&scratch_));
   provides.insert(provides.end(), aggregates.begin(), aggregates.end());
   double rows = naming_ == nullptr ? 200 : GroupCount(*naming_, groups, input.plan->rows);
   auto make = [&](AggregateMode mode, Local below) {
@@ -282,6 +337,10 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
   if (workers && !only_scans) input = Gather(std::move(input));
   AggregatePlan* node = make(AggregateMode::kSingle, input);
   node->group_by = LowerAll(groups, input);
+  auto sets = arena_.NewArray<std::span<const int>>(grouping_sets.size());
+  for (size_t i = 0; i < sets.size(); i++) sets[i] = arena_.CopyArray(grouping_sets[i]);
+  node->grouping_sets = sets;
+  if (!sets.empty()) node->rows *= static_cast<double>(sets.size());
   node->calls = arena_.CopyArray(calls);
   SetOutput(node, provides);
   return {node, provides};

@@ -323,12 +323,18 @@ sluice::Plan* Planner::MakeRescannable(sluice::Plan* plan, const std::set<int>& 
 // Says of each node which sub plans it runs and which parameters it depends on, bottom up.
 void Planner::Parameterize(sluice::Plan* plan) {
   for (const sluice::Plan* child : plan->children) Parameterize(Mutable(child));
+  if (plan->kind == PlanKind::kRecursiveUnion) {
+    Params round = {static_cast<RecursiveUnionPlan*>(plan)->work_table};
+    SetChildren(plan, {plan->children[0], MakeRescannable(Mutable(plan->children[1]), round)});
+  }
   if (plan->kind == PlanKind::kApply) {
     auto* apply = static_cast<ApplyPlan*>(plan);
     Params changing(apply->params.begin(), apply->params.end());
     SetChildren(plan, {plan->children[0], MakeRescannable(Mutable(plan->children[1]), changing)});
   }
   Params depends_on;
+  if (plan->kind == PlanKind::kWorkTableScan)
+    depends_on.insert(static_cast<WorkTableScanPlan*>(plan)->work_table);
   std::vector<int> sub_plans;
   ForEachPlanExpr(*plan, [&](const Expr& expr) {
     AddParams(expr, &depends_on);
@@ -348,6 +354,8 @@ void Planner::Parameterize(sluice::Plan* plan) {
     Params below(plan->children[i]->depends_on.begin(), plan->children[i]->depends_on.end());
     if (plan->kind == PlanKind::kApply && i == 1)
       for (int param : static_cast<ApplyPlan*>(plan)->params) below.erase(param);
+    if (plan->kind == PlanKind::kRecursiveUnion)
+      below.erase(static_cast<RecursiveUnionPlan*>(plan)->work_table);
     depends_on.insert(below.begin(), below.end());
   }
   plan->sub_plans = arena_.CopyArray(sub_plans);

@@ -222,9 +222,20 @@ Piece Planner::PlanOtherRel(const Select& select, int index) {
       plan = node;
       break;
     }
-    case RelKind::kCte:
-      plan = PlanCteScan(rel, provides).plan;
+    case RelKind::kCte: {
+      if (rel.cte_levels_up != kWorkTableLevel) {
+        plan = PlanCteScan(rel, provides).plan;
+        break;
+      }
+      auto found = work_table_params_.find(rel.cte);
+      if (found == work_table_params_.end()) Refuse("this WITH query is not supported");
+      auto* node = NewNode<WorkTableScanPlan>(PlanKind::kWorkTableScan);
+      node->work_table = found->second;
+      node->rows = 100;
+      SetOutput(node, provides);
+      plan = node;
       break;
+    }
     case RelKind::kTable:
     case RelKind::kExcluded:
       Refuse("this FROM item is not supported");

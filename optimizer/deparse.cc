@@ -202,11 +202,28 @@ std::string Deparser::Select(const Query& query) {
   if (query.where != nullptr) conditions.push_back(Expression(*query.where));
   for (size_t i = 0; i < conditions.size(); i++)
     text += (i == 0 ? " WHERE " : " AND ") + conditions[i];
-  for (size_t i = 0; i < query.group_by.size(); i++)
-    text += (i == 0 ? " GROUP BY " : ", ") + item(query.group_by[i]);
+  if (query.grouping_sets.empty()) {
+    for (size_t i = 0; i < query.group_by.size(); i++)
+      text += (i == 0 ? " GROUP BY " : ", ") + item(query.group_by[i]);
+  } else {
+    // Spelled out: GROUPING's arguments must be the very expressions.
+    auto spelled = [&](int member) {
+      int target = query.group_by[static_cast<size_t>(member)];
+      return Unpositional(*query.targets[static_cast<size_t>(target)].expr);
+    };
+    for (size_t s = 0; s < query.grouping_sets.size(); s++) {
+      text += s == 0 ? " GROUP BY GROUPING SETS ((" : ", (";
+      for (size_t i = 0; i < query.grouping_sets[s].size(); i++)
+        text += (i == 0 ? "" : ", ") + spelled(query.grouping_sets[s][i]);
+      text += ")";
+    }
+    text += ")";
+  }
   bool any_aggregate = HasAggregate(query.having);
   for (const Target& target : query.targets) any_aggregate |= HasAggregate(target.expr);
-  if (query.has_aggregates && query.group_by.empty() && !any_aggregate) text += " GROUP BY ()";
+  if (query.has_aggregates && query.group_by.empty() && query.grouping_sets.empty() &&
+      !any_aggregate)
+    text += " GROUP BY ()";
   if (query.having != nullptr) text += " HAVING " + Expression(*query.having);
   text += Tail(query, position);
   CloseScope();

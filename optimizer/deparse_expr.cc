@@ -127,6 +127,8 @@ std::string Deparser::Expression(const Expr& expr) {
       return Sublink(expr);
     case ExprKind::kWindow:
       return Window(expr);
+    case ExprKind::kGrouping:
+      return "GROUPING(" + Arguments(expr.args) + ")";
     case ExprKind::kRow:
     case ExprKind::kSqlValue:
     case ExprKind::kSubPlan:

@@ -153,6 +153,8 @@ std::string DescribeExpr(const Expr& expr, const DescribeColumn& column) {
       return "ROW(" + List(expr.args, column) + ")";
     case ExprKind::kSubquery:
       return "(SubPlan)";
+    case ExprKind::kGrouping:
+      return expr.args.empty() ? "(grouping set)" : function("GROUPING");
     case ExprKind::kSubPlan:
       return fmt::format("(SubPlan {})", expr.param + 1);
     case ExprKind::kSqlValue:

@@ -86,6 +86,8 @@ std::string Obstacle(const Expr& expr) {
       return "window function " + FunctionName(expr.function);
     case ExprKind::kRow:
       return "row expressions";
+    case ExprKind::kGrouping:
+      return "GROUPING";
     case ExprKind::kSubquery:
       return "this kind of subquery";
     case ExprKind::kSqlValue:

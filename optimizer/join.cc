@@ -340,11 +340,26 @@ Piece Planner::Join(const Select& select, Piece& left, Piece& right, JoinType ty
   return JoinLocally(select, left, right, type, conditions, null_aware, required);
 }
 
+namespace {
+bool ReadsWorkTable(const Plan& plan) {
+  if (plan.kind == PlanKind::kWorkTableScan) return true;
+  for (const Plan* child : plan.children)
+    if (ReadsWorkTable(*child)) return true;
+  return false;
+}
+bool ReadsWorkTable(const Piece& piece) {
+  return !piece.remote && ReadsWorkTable(*piece.local.plan);
+}
+}  // namespace
+
 Piece Planner::JoinLocally(const Select& select, Piece& left, Piece& right, JoinType type,
                            const std::vector<const Expr*>& conditions, bool null_aware,
                            const std::vector<const Expr*>& required) {
   double rows = JoinRows(select, left, right, type, conditions);
   bool swap = type == JoinType::kInner && right.rows > left.rows;  // build the smaller side
+  // In a recursive query's rounds: the side that stays the same.
+  if (type == JoinType::kInner && ReadsWorkTable(left) != ReadsWorkTable(right))
+    swap = ReadsWorkTable(right);
   Piece& outer_piece = swap ? right : left;
   Piece& inner_piece = swap ? left : right;
   auto own = [&](const Piece& piece) {

@@ -200,7 +200,9 @@ bool Planner::CanBePartial(const sluice::Plan& plan) const {
     if (p.kind == PlanKind::kGather || p.kind == PlanKind::kGatherMerge ||
         p.kind == PlanKind::kCompletion || p.kind == PlanKind::kVirtualScan ||
         p.kind == PlanKind::kViewScan || p.kind == PlanKind::kModify ||
-        p.kind == PlanKind::kCteScan || p.kind == PlanKind::kApply)
+        p.kind == PlanKind::kCteScan || p.kind == PlanKind::kApply ||
+        p.kind == PlanKind::kRecursiveUnion || p.kind == PlanKind::kWorkTableScan ||
+        p.kind == PlanKind::kWindowAgg)
       return false;
     bool per_row = false;
     ForEachPlanExpr(p, [&](const Expr& expr) { per_row = per_row || RunsPerRow(&expr); });

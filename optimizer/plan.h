@@ -41,6 +41,9 @@ enum class PlanKind : uint8_t {
   kModify,
   kCteScan,
   kApply,
+  kRecursiveUnion,
+  kWorkTableScan,
+  kWindowAgg,
 };
 
 struct OutputColumn {
@@ -168,9 +171,13 @@ struct AggregateCall {
 
 // Output: the group expressions, then the aggregates. No group expressions: exactly one row out
 // (kSingle, kFinal). Hashes; spills past work_mem.
+//
+// With grouping sets (kSingle only) each row counts once for each set, with the group expressions
+// that are not in it NULL; the set's number (int4) comes out between groups and aggregates.
 struct AggregatePlan : Plan {
   AggregateMode mode;
-  std::span<const Expr* const> group_by;  // over the input
+  std::span<const Expr* const> group_by;                // over the input
+  std::span<const std::span<const int>> grouping_sets;  // indexes into group_by
   std::span<const AggregateCall> calls;
 };
 
@@ -240,6 +247,52 @@ struct GatherPlan : Plan {
 struct GatherMergePlan : Plan {
   int32_t workers;
   std::span<const SortKey> keys;
+};
+
+// WITH RECURSIVE: children[0]'s rows, then children[1]'s again and again, over the rows of the
+// round before, until there are no new ones. Without `all` rows that were there already are left
+// out. The parameter `work_table` is the round's number; nodes that depend on it compute anew each
+// round.
+struct RecursiveUnionPlan : Plan {
+  bool all;
+  int work_table;
+};
+struct WorkTableScanPlan : Plan {
+  int work_table;
+};
+
+enum class WindowKind : uint8_t {
+  kAggregate,
+  kRowNumber,
+  kRank,
+  kDenseRank,
+  kPercentRank,
+  kCumeDist,
+  kNtile,
+  kLag,
+  kLead,
+  kFirstValue,
+  kLastValue,
+  kNthValue,
+};
+
+struct WindowCall {
+  WindowKind kind;
+  AggregateCall aggregate;  // args, filter and result_type of the others too
+};
+
+// One window's functions, over input sorted by partition_by, then order_by. Output: the input's
+// columns, then the calls.
+struct WindowAggPlan : Plan {
+  std::span<const SortKey> partition_by, order_by;  // targets: input columns
+  int frame_options;                                // Postgres's FRAMEOPTION_ bits
+  const Expr* start_offset = nullptr;               // over nothing
+  const Expr* end_offset = nullptr;
+  // RANGE with an offset: a row's key and the keys its frame starts and ends with, over the input.
+  const Expr* range_key = nullptr;
+  const Expr* range_start = nullptr;
+  const Expr* range_end = nullptr;
+  std::span<const WindowCall> calls;
 };
 
 // Completion on a shard: each child's rows are copied into a temporary table on one server and

@@ -13,6 +13,11 @@ void ForEachPlanExpr(const Plan& plan, Fn&& given) {
   auto all = [&](std::span<const Expr* const> exprs) {
     for (const Expr* expr : exprs) fn(expr);
   };
+  auto aggregate = [&](const AggregateCall& call) {
+    all(call.args);
+    fn(call.filter);
+    for (const SortKey& key : call.order_by) fn(key.expr);
+  };
   switch (plan.kind) {
     case PlanKind::kResult: {
       const auto& node = static_cast<const ResultPlan&>(plan);
@@ -33,11 +38,15 @@ void ForEachPlanExpr(const Plan& plan, Fn&& given) {
     case PlanKind::kAggregate: {
       const auto& node = static_cast<const AggregatePlan&>(plan);
       all(node.group_by);
-      for (const AggregateCall& call : node.calls) {
-        all(call.args);
-        fn(call.filter);
-        for (const SortKey& key : call.order_by) fn(key.expr);
-      }
+      for (const AggregateCall& call : node.calls) aggregate(call);
+      return;
+    }
+    case PlanKind::kWindowAgg: {
+      const auto& node = static_cast<const WindowAggPlan&>(plan);
+      for (const Expr* expr :
+           {node.start_offset, node.end_offset, node.range_key, node.range_start, node.range_end})
+        fn(expr);
+      for (const WindowCall& call : node.calls) aggregate(call.aggregate);
       return;
     }
     case PlanKind::kHashJoin: {
@@ -62,6 +71,8 @@ void ForEachPlanExpr(const Plan& plan, Fn&& given) {
     }
     case PlanKind::kCompletion:
       return all(static_cast<const CompletionPlan&>(plan).params);
+    case PlanKind::kRecursiveUnion:
+    case PlanKind::kWorkTableScan:
     case PlanKind::kVirtualScan:
     case PlanKind::kViewScan:
     case PlanKind::kAppend:

@@ -138,7 +138,16 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
     case PlanKind::kAggregate: {
       const auto& node = static_cast<const AggregatePlan&>(plan);
       text->title = AggregateTitle(node);
-      if (!node.group_by.empty()) add("Group Key", ExprList(node.group_by, plan));
+      if (node.grouping_sets.empty()) {
+        if (!node.group_by.empty()) add("Group Key", ExprList(node.group_by, plan));
+        break;
+      }
+      text->title = "MixedAggregate";
+      for (std::span<const int> set : node.grouping_sets) {
+        std::vector<const Expr*> members;
+        for (int member : set) members.push_back(node.group_by[static_cast<size_t>(member)]);
+        add("Group Key", members.empty() ? "()" : ExprList(members, plan));
+      }
       break;
     }
     case PlanKind::kHashJoin: {
@@ -204,6 +213,21 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
                      : node.op == SetOpKind::kExcept  ? "Except"
                                                       : "Union") +
                     (node.all ? " All" : "");
+      break;
+    }
+    case PlanKind::kRecursiveUnion:
+      text->title = "Recursive Union";
+      break;
+    case PlanKind::kWorkTableScan:
+      text->title = "WorkTable Scan";
+      break;
+    case PlanKind::kWindowAgg: {
+      const auto& node = static_cast<const WindowAggPlan&>(plan);
+      text->title = "WindowAgg";
+      if (!node.partition_by.empty())
+        add("Partition Key", DescribeSortKeys(node.partition_by, plan.children[0]->output));
+      if (!node.order_by.empty())
+        add("Order Key", DescribeSortKeys(node.order_by, plan.children[0]->output));
       break;
     }
     case PlanKind::kGather:

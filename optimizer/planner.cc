@@ -258,6 +258,7 @@ void Planner::Estimate(sluice::Plan* plan) {
       break;
     case PlanKind::kAggregate:
     case PlanKind::kSort:
+    case PlanKind::kWindowAgg:
     case PlanKind::kDistinct:
     case PlanKind::kSetOp:
       startup = total + rows_in * kLocalRowCost;
@@ -396,7 +397,7 @@ void Planner::NoteWrites(const Query& query) {
 const PlannedStatement* Planner::Plan(const Query& query) {
   const Query* folded = FoldConstantsInQuery(query, Evaluation(false));
   if (TryRouter(*folded)) return statement_;
-  std::vector<std::vector<const Query*>> stack;
+  std::vector<std::vector<InlinedCte>> stack;
   const Query* inlined = InlineCtes(*folded, stack);
   if (!modifying_ctes_.empty()) CheckWritesApart(*folded);
   for (size_t i = 0; i < modifying_ctes_.size(); i++)

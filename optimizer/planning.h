@@ -41,6 +41,8 @@ struct Select {
   std::vector<Target> targets;
   bool has_aggregates = false;
   std::vector<int> group_by;
+  std::span<const std::span<const int>> grouping_sets;
+  std::vector<WindowClause> windows;
   std::vector<const Expr*> having;
   bool distinct = false;
   std::vector<int> distinct_on;
@@ -95,7 +97,14 @@ struct RemoteSelect {
   std::vector<SortKey> order_by;  // target: index into targets
   std::optional<int64_t> limit;
   std::optional<double> rows_each;  // estimate, where it isn't the piece's rows
+  const Query* windows = nullptr;   // targets may hold its window functions
   bool divisible = false;           // rows of one shard may come as several streams
+};
+
+// A WITH query that is in scope.
+struct InlinedCte {
+  const Query* query;   // null while it is a recursive one's own turn
+  int work_table = -1;  // then
 };
 
 // Expressions of an outer row and the per-row parameters that stand for them below.
@@ -147,7 +156,8 @@ class Planner {
   void CheckWritesApart(const Query& query) const;
 
   // prepare.cc: Query → Select
-  const Query* InlineCtes(const Query& query, std::vector<std::vector<const Query*>>& stack);
+  const Query* InlineCtes(const Query& query, std::vector<std::vector<InlinedCte>>& stack);
+  const Query* InlineCte(const Cte& cte, std::vector<std::vector<InlinedCte>>& stack);
   const Query* Deeper(const Query& query, int levels);
   Select Prepare(const Query& query);
   JoinNode* CopyTree(const JoinTree* tree);
@@ -189,6 +199,7 @@ class Planner {
 
   // setop.cc
   Local PlanSetOp(const Query& query);
+  Local PlanRecursive(const Query& query);
   Local PlanSetOpTree(const Query& query, const SetOpTree& tree);
   void FlattenUnion(const Query& query, const SetOpTree& tree, bool all,
                     std::vector<Local>* children);
@@ -273,7 +284,22 @@ class Planner {
   double GroupCount(const Select& select, const std::vector<const Expr*>& groups,
                     double rows) const;
   Local AggregateLocally(Local input, const std::vector<const Expr*>& groups,
-                         const std::vector<const Expr*>& aggregates);
+                         const std::vector<const Expr*>& aggregates,
+                         std::span<const std::span<const int>> grouping_sets = {});
+  void ExpandGrouping(Select& select);
+
+  // window.cc
+  std::vector<const Expr*> WindowInputs(const Select& select);
+  Local PlanWindows(const Select& select, Local input);
+  Local PlanWindow(const Select& select, const WindowClause& window,
+                   const std::vector<const Expr*>& calls, Local input);
+  std::vector<SortKey> PartitionKeys(const Select& select, const WindowClause& window,
+                                     const Local& input);
+  int PlaceOf(const Local& input, const Expr& expr);
+  void SetRangeFrame(const WindowClause& window, const Expr& key, const Local& input,
+                     WindowAggPlan* node);
+  WindowCall MakeWindowCall(const Expr& call, const Local& input);
+  bool TryWindowsOnShards(const Select& select, const Piece& base, RemoteSelect* remote);
 
   // nodes.cc: nodes over Locals
   template <typename Node>
@@ -327,6 +353,8 @@ class Planner {
     int scans = 0;
   };
   std::vector<ModifyingCte> modifying_ctes_;
+  int work_table_count_ = 0;
+  std::map<int, int> work_table_params_;  // of the recursive queries being planned
   std::vector<SubPlan> sub_plans_;
   std::set<const SubPlan*> parameterized_;
   std::set<int> numbered_;                               // of sub_plans_

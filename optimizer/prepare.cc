@@ -29,6 +29,10 @@ void ForEachSelectExpr(Select& select, Fn&& fn) {
   for (Target& target : select.targets) target.expr = fn(target.expr);
   for (SortKey& key : select.order_by)
     if (key.expr != nullptr) key.expr = fn(key.expr);
+  for (WindowClause& window : select.windows) {
+    window.start_offset = fn(window.start_offset);
+    window.end_offset = fn(window.end_offset);
+  }
 }
 
 void ShiftLeaves(JoinNode* node, int by) {
@@ -57,21 +61,19 @@ bool IsSimple(const Select& select) {
 
 // Each CTE becomes a subquery wherever it is named. What is named twice is computed twice, which is
 // right as long as nothing in it is volatile.
-const Query* Planner::InlineCtes(const Query& query,
-                                 std::vector<std::vector<const Query*>>& stack) {
+const Query* Planner::InlineCtes(const Query& query, std::vector<std::vector<InlinedCte>>& stack) {
   stack.emplace_back();
   for (const Cte& cte : query.ctes) {
-    if (cte.recursive) Refuse("WITH RECURSIVE is not supported");
     if (cte.query->command == QueryCommand::kSelect && cte.references > 1 &&
         HasVolatileInQuery(*cte.query))
       Refuse("a WITH query with volatile functions that is used more than once is not supported");
-    const Query* inlined = InlineCtes(*cte.query, stack);
+    const Query* inlined = InlineCte(cte, stack);
     if (inlined->command != QueryCommand::kSelect) {
       if (IsCorrelated(*inlined))
         Refuse("a WITH query that refers to an enclosing query is not supported");
       modifying_ctes_.push_back({inlined});
     }
-    stack.back().push_back(inlined);
+    stack.back().push_back({inlined});
   }
   Query* copy = scratch_.New<Query>(query);
   copy->ctes = {};
@@ -80,7 +82,13 @@ const Query* Planner::InlineCtes(const Query& query,
     if (rel.kind == RelKind::kCte && rel.cte_levels_up >= 0) {
       const auto& level = stack[stack.size() - 1 - static_cast<size_t>(rel.cte_levels_up)];
       if (static_cast<size_t>(rel.cte) >= level.size()) Refuse("this WITH query is not supported");
-      const Query* named = level[static_cast<size_t>(rel.cte)];
+      const InlinedCte& inlined = level[static_cast<size_t>(rel.cte)];
+      if (inlined.query == nullptr) {
+        rel.cte = inlined.work_table;
+        rel.cte_levels_up = kWorkTableLevel;
+        continue;
+      }
+      const Query* named = inlined.query;
       if (named->command != QueryCommand::kSelect) {
         auto found = std::find_if(modifying_ctes_.begin(), modifying_ctes_.end(),
                                   [&](const ModifyingCte& cte) { return cte.query == named; });
@@ -149,6 +157,18 @@ const Query* Planner::InlineCtes(const Query& query,
   return result;
 }
 
+// A recursive one sees itself as a work table.
+const Query* Planner::InlineCte(const Cte& cte, std::vector<std::vector<InlinedCte>>& stack) {
+  if (!cte.recursive) return InlineCtes(*cte.query, stack);
+  int work_table = work_table_count_++;
+  size_t level = stack.size() - 1;
+  stack[level].push_back({nullptr, work_table});
+  Query* query = scratch_.New<Query>(*InlineCtes(*cte.query, stack));
+  query->work_table = work_table;
+  stack[level].pop_back();
+  return query;
+}
+
 // `query` as it reads `levels` further down: what it refers to outside is that much further away.
 const Query* Planner::Deeper(const Query& query, int levels) {
   if (levels == 0 || !IsCorrelated(query)) return &query;
@@ -189,7 +209,6 @@ JoinNode* Planner::CopyTree(const JoinTree* tree) {
 }
 
 Select Planner::Prepare(const Query& query) {
-  if (!query.windows.empty()) Refuse("window functions over several shards are not supported");
   Select select;
   select.rels.assign(query.rels.begin(), query.rels.end());
   select.from = CopyTree(query.from);
@@ -197,6 +216,8 @@ Select Planner::Prepare(const Query& query) {
   select.targets.assign(query.targets.begin(), query.targets.end());
   select.has_aggregates = query.has_aggregates || !query.group_by.empty();
   select.group_by.assign(query.group_by.begin(), query.group_by.end());
+  select.grouping_sets = query.grouping_sets;
+  select.windows.assign(query.windows.begin(), query.windows.end());
   SplitConjuncts(query.having, &select.having);
   select.distinct = query.distinct || !query.distinct_on.empty();
   select.distinct_on.assign(query.distinct_on.begin(), query.distinct_on.end());
@@ -207,6 +228,7 @@ Select Planner::Prepare(const Query& query) {
   if (query.having != nullptr) select.has_aggregates = true;
   PullUpSubqueries(select);
   ConvertSublinks(select);
+  if (select.has_aggregates) ExpandGrouping(select);
   if (select.rels.size() > kRelsMax)
     Refuse("more than {} tables in one query are not supported", kRelsMax);
   return select;

@@ -43,7 +43,7 @@ ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& rem
   };
   Deparser deparser(catalog_, find);
   bool one_table = piece.tree->is_leaf && shard.LeavesOf(piece.tree->rel)->size() == 1;
-  deparser.OpenScope(select.rels, !one_table);
+  deparser.OpenScope(select.rels, !one_table, remote.windows);
 
   std::string sql = remote.distinct ? "SELECT DISTINCT " : "SELECT ";
   for (size_t i = 0; i < remote.targets.size(); i++)

@@ -65,7 +65,32 @@ Local Planner::PlanSetOpTree(const Query& query, const SetOpTree& tree) {
   return {node, provides};
 }
 
+// WITH RECURSIVE r AS (first UNION [ALL] recursive).
+Local Planner::PlanRecursive(const Query& query) {
+  std::vector<const Expr*> provides;
+  for (const Target& target : query.targets)
+    if (!target.junk) provides.push_back(target.expr);
+  const SetOpTree& tree = *query.set_op;
+  for (const Expr* column : provides)
+    if (!tree.all && !CanGroupBy(column->type, column->collation))
+      Refuse("UNION of {} here is not supported", FormatType(column->type));
+  const Select* outer_naming = std::exchange(naming_, nullptr);
+  auto* node = NewNode<RecursiveUnionPlan>(PlanKind::kRecursiveUnion);
+  node->all = tree.all;
+  node->work_table = exec_param_count_++;
+  Local first = PlanSetOpTree(query, *tree.left);
+  work_table_params_[query.work_table] = node->work_table;
+  Local recursive = PlanSetOpTree(query, *tree.right);
+  naming_ = outer_naming;
+  SetChildren(node, {first.plan, recursive.plan});
+  node->output = first.plan->output;
+  constexpr double kRounds = 10;  // a guess, as Postgres's
+  node->rows = first.plan->rows + kRounds * recursive.plan->rows;
+  return {node, provides};
+}
+
 Local Planner::PlanSetOp(const Query& query) {
+  if (query.work_table >= 0) return PlanRecursive(query);
   Select select;
   select.targets.assign(query.targets.begin(), query.targets.end());
   select.order_by.assign(query.order_by.begin(), query.order_by.end());

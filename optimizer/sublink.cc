@@ -24,7 +24,7 @@ bool RefersHere(const Expr* expr) {
 bool IsSimpleExists(const Query& query) {
   return query.set_op == nullptr && query.from != nullptr && !query.has_aggregates &&
          query.windows.empty() && query.having == nullptr && query.limit == nullptr &&
-         query.offset == nullptr && query.group_by.empty();
+         query.grouping_sets.empty() && query.offset == nullptr && query.group_by.empty();
 }
 
 // A correlated expression of the subquery as the enclosing query sees it.
@@ -63,8 +63,8 @@ const Expr* Planner::AddInitPlan(const Expr& sublink) {
 
 // Whether the query gives one row, whatever its tables hold.
 static bool GivesOneRow(const Query& query) {
-  return query.set_op == nullptr && query.group_by.empty() && query.having == nullptr &&
-         query.limit == nullptr && query.offset == nullptr &&
+  return query.set_op == nullptr && query.group_by.empty() && query.grouping_sets.empty() &&
+         query.having == nullptr && query.limit == nullptr && query.offset == nullptr &&
          (query.from == nullptr ? query.where == nullptr : query.has_aggregates);
 }
 
@@ -168,6 +168,10 @@ void Planner::ConvertSublinks(Select& select) {
     target.expr = ReplaceSublinks(select, target.expr, !select.has_aggregates);
   for (SortKey& key : select.order_by)
     if (key.expr != nullptr) key.expr = ReplaceSublinks(select, key.expr, !select.has_aggregates);
+  for (WindowClause& window : select.windows) {
+    window.start_offset = ReplaceSublinks(select, window.start_offset, false);
+    window.end_offset = ReplaceSublinks(select, window.end_offset, false);
+  }
   auto in_on = [&](auto& self, JoinNode* node) -> void {
     if (node == nullptr || node->rel >= 0) return;
     for (const Expr*& on : node->on) on = ReplaceSublinks(select, on, false);
@@ -299,9 +303,9 @@ bool Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
 const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
   const Query& query = *sublink.subquery;
   if (query.set_op != nullptr || query.from == nullptr || !query.windows.empty() ||
-      !query.group_by.empty() || query.having != nullptr || query.limit != nullptr ||
-      query.offset != nullptr || query.distinct || !query.distinct_on.empty() ||
-      query.targets.empty() || !HasAggregate(query.targets[0].expr) ||
+      !query.group_by.empty() || !query.grouping_sets.empty() || query.having != nullptr ||
+      query.limit != nullptr || query.offset != nullptr || query.distinct ||
+      !query.distinct_on.empty() || query.targets.empty() || !HasAggregate(query.targets[0].expr) ||
       RefersUp(query.targets[0].expr) || HasSubquery(query.targets[0].expr) ||
       HasVolatile(query.targets[0].expr) || select.from == nullptr)
     return nullptr;

@@ -126,7 +126,8 @@ bool Planner::CoversKey(const Select& select, const Piece& piece,
 bool Planner::TryWholeAggregate(const Select& select, const Piece& base,
                                 const std::vector<const Expr*>& groups, RemoteSelect* remote) {
   if (!settings_.enable_pushdown_aggregate || !base.remote || !base.pushable ||
-      !base.local_quals.empty() || base.shards.empty())
+      !base.local_quals.empty() || base.shards.empty() || !select.grouping_sets.empty() ||
+      !select.windows.empty())
     return false;
   if (base.shards.size() > 1 && (groups.empty() || !CoversKey(select, base, groups))) return false;
   if (!AllShippable(groups) || !AllShippable(select.having)) return false;
@@ -152,7 +153,7 @@ Local Planner::PlanWithoutFrom(const Select& select) {
   auto* node = NewNode<ResultPlan>(PlanKind::kResult);
   std::vector<int> place;
   std::vector<const Expr*> exprs;
-  if (select.has_aggregates)
+  if (select.has_aggregates || !select.windows.empty())
     exprs.push_back(MakeInt4(1, &scratch_));
   else
     exprs = OrderedTargets(select, &place);
@@ -191,8 +192,18 @@ Local Planner::PlanUpper(const Select& select, bool top) {
     if (TryWholeAggregate(select, base, groups, &remote))
       return PlanRemoteRows(select, remote, top);
     AddDependentColumns(select, &groups);
+    if (!select.grouping_sets.empty() && groups.size() != select.group_by.size())
+      Refuse("grouping sets with functionally dependent columns are not supported");
     Local grouped = PlanAggregate(select, base, groups, aggregates);
-    return FinishLocal(select, Filter(std::move(grouped), select.having), false, false);
+    grouped = Filter(std::move(grouped), select.having);
+    if (!select.windows.empty()) grouped = PlanWindows(select, std::move(grouped));
+    return FinishLocal(select, std::move(grouped), false, false);
+  }
+  if (!select.windows.empty()) {
+    RemoteSelect remote;
+    if (TryWindowsOnShards(select, base, &remote)) return PlanRemoteRows(select, remote, top);
+    Local input = ToLocal(select, base, WindowInputs(select));
+    return FinishLocal(select, PlanWindows(select, std::move(input)), false, false);
   }
   if (base.remote && base.pushable && base.local_quals.empty() && !base.shards.empty()) {
     RemoteSelect remote;
@@ -208,7 +219,8 @@ void Planner::AddDependentColumns(const Select& select, std::vector<const Expr*>
   auto add = [&](auto& self, const Expr* expr) -> void {
     for (const Expr* group : *groups)
       if (EqualExpr(group, expr)) return;
-    if (expr->kind == ExprKind::kAggregate) return;
+    if (expr->kind == ExprKind::kAggregate || expr->kind == ExprKind::kGrouping) return;
+    if (expr->filter != nullptr) self(self, expr->filter);
     if (expr->kind == ExprKind::kColumn && expr->levels_up == 0) {
       groups->push_back(expr);
       return;
@@ -224,7 +236,7 @@ void Planner::AddDependentColumns(const Select& select, std::vector<const Expr*>
 Local Planner::PlanRemoteRows(const Select& select, RemoteSelect remote, bool) {
   std::vector<int> place;
   std::vector<const Expr*> targets = OrderedTargets(select, &place);
-  bool all_shipped = AllShippable(targets);
+  bool all_shipped = remote.windows != nullptr || AllShippable(targets);
   if (all_shipped) {
     remote.targets = targets;
   } else {
@@ -260,7 +272,8 @@ Local Planner::PlanRemoteRows(const Select& select, RemoteSelect remote, bool) {
     remote.rows_each = GroupCount(select, remote.group_by, remote.piece->rows);
   else if (remote.distinct)
     remote.rows_each = GroupCount(select, remote.targets, remote.piece->rows);
-  remote.divisible = !remote.grouped && !remote.distinct && !push_sort && !push_limit;
+  remote.divisible =
+      !remote.grouped && remote.windows == nullptr && !remote.distinct && !push_sort && !push_limit;
   bool sorted = push_sort && !deduplicate;
   Local input = MakeScans(select, remote, sorted);
   return FinishLocal(select, std::move(input), sorted, plain_distinct && !deduplicate);

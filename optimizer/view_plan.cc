@@ -48,7 +48,20 @@ void CollectInputs(const Plan& plan, std::vector<Oid>* inputs) {
     if (std::find(inputs->begin(), inputs->end(), relation) == inputs->end())
       inputs->push_back(relation);
   }
-  if (plan.kind == PlanKind::kApply) Refuse("LATERAL is not supported in a live view");
+  switch (plan.kind) {
+    case PlanKind::kApply:
+      Refuse("LATERAL is not supported in a live view");
+    case PlanKind::kRecursiveUnion:
+      Refuse("WITH RECURSIVE is not supported in a live view");
+    case PlanKind::kWindowAgg:
+      Refuse("window functions are not supported in a live view");
+    case PlanKind::kAggregate:
+      if (!static_cast<const AggregatePlan&>(plan).grouping_sets.empty())
+        Refuse("grouping sets are not supported in a live view");
+      break;
+    default:
+      break;
+  }
   for (const Plan* child : plan.children) CollectInputs(*child, inputs);
 }
 

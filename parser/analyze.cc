@@ -120,10 +120,45 @@ void NameCteColumns(ParseState& p, const PgQuery__CommonTableExpr& raw, Query* q
   query->targets = targets;
 }
 
-void TransformCte(ParseState& p, const PgQuery__CommonTableExpr& raw, CteEntry entry) {
+// A recursive query's columns are those of its first term: the whole may not decide otherwise.
+void CheckRecursiveColumns(ParseState& p, const Recursion& recursion, const Query& query) {
+  const PgQuery__CommonTableExpr& raw = *recursion.raw;
+  const PgQuery__SelectStmt& statement = *raw.ctequery->select_stmt;
+  auto not_implemented = [&](bool written, const char* what) {
+    if (written)
+      ThrowAt(p, -1, sqlstate::kFeatureNotSupported, "{} in a recursive query is not implemented",
+              what);
+  };
+  not_implemented(statement.n_sort_clause > 0, "ORDER BY");
+  not_implemented(statement.limit_offset != nullptr, "OFFSET");
+  not_implemented(statement.limit_count != nullptr, "LIMIT");
+  size_t i = 0;
+  for (const Target& target : query.targets) {
+    if (target.junk) continue;
+    const QueryColumn& first = recursion.columns[i++];
+    if (first.type != target.expr->type || first.typmod != target.expr->typmod) {
+      Error e = MakeError(sqlstate::kDatatypeMismatch,
+                          "recursive query \"{}\" column {} has type {} in non-recursive term but "
+                          "type {} overall",
+                          raw.ctename, i, FormatType(first.type, first.typmod),
+                          FormatType(target.expr->type, target.expr->typmod));
+      e.Hint("Cast the output of the non-recursive term to the correct type.");
+      throw QueryError(e.At(ErrorPosition(p, ExprLocation(*target.expr))));
+    }
+    if (first.collation != target.expr->collation)
+      ThrowAt(p, ExprLocation(*target.expr), sqlstate::kCollationMismatch,
+              "recursive query \"{}\" column {} has another collation in non-recursive term than "
+              "overall",
+              raw.ctename, i);
+  }
+}
+
+void TransformCte(ParseState& p, const PgQuery__CommonTableExpr& raw, CteEntry entry,
+                  bool recursive) {
   int location = p.Location(raw.location);
   if (raw.search_clause != nullptr || raw.cycle_clause != nullptr)
     RefuseAt(p, location, "SEARCH and CYCLE clauses");
+  Recursion recursion{&p, entry.index, &raw};
   Query* query;
   if (IsModifyStatement(raw.ctequery)) {
     if (p.parent != nullptr)
@@ -132,11 +167,18 @@ void TransformCte(ParseState& p, const PgQuery__CommonTableExpr& raw, CteEntry e
     ParseState child(p.a, &p);
     query = TransformModify(child, raw.ctequery);
   } else {
+    if (recursive) {
+      p.a.recursions.push_back(&recursion);
+      p.a.pending_recursion = &recursion;
+    }
     query = TransformSubselect(p, *raw.ctequery->select_stmt);
+    if (recursive) p.a.recursions.pop_back();
+    if (recursion.references > 0) CheckRecursiveColumns(p, recursion, *query);
   }
   if (raw.n_aliascolnames > 0) NameCteColumns(p, raw, query);
   Cte& cte = p.ctes[static_cast<size_t>(entry.index)];
   cte.query = query;
+  cte.recursive = recursion.references > 0;
   cte.materialized = raw.ctematerialized == PG_QUERY__CTEMATERIALIZE__CTEMaterializeAlways;
   // NOT MATERIALIZED: never, however often it is referenced (told from the default by FinishQuery).
   if (raw.ctematerialized == PG_QUERY__CTEMATERIALIZE__CTEMaterializeNever)
@@ -196,7 +238,7 @@ void TransformWith(ParseState& p, const PgQuery__WithClause& with) {
   // Without it, those that are not in cte_names yet are only known for a better error message.
   for (size_t i = 0; i < with.n_ctes; i++) {
     CteEntry entry{p.ctes[i].name, static_cast<int>(i), false};
-    TransformCte(p, *with.ctes[i]->common_table_expr, entry);
+    TransformCte(p, *with.ctes[i]->common_table_expr, entry, with.recursive);
     if (with.recursive)
       p.cte_names[i].in_progress = false;
     else
@@ -233,6 +275,7 @@ Query* TransformSubselect(ParseState& p, const PgQuery__SelectStmt& statement,
                           bool resolve_unknowns) {
   ParseState child(p.a, &p);
   child.resolve_unknowns = resolve_unknowns;
+  child.recursion = std::exchange(p.a.pending_recursion, nullptr);
   return TransformSelect(child, statement);
 }
 

@@ -1,5 +1,6 @@
 // Aggregates: their own clauses, the level they belong to, where they may stand, and which columns
 // may stand beside them.
+#include "common/sqlstate_query.h"
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
@@ -131,11 +132,18 @@ class UngroupedCheck {
   UngroupedCheck(ParseState& p, const Query& query) : p_(p), query_(query) {
     for (int target : query.group_by)
       groups_.push_back(query.targets[static_cast<size_t>(target)].expr);
+    for (size_t i = 0; i < groups_.size(); i++) {
+      bool in_all = true;
+      for (std::span<const int> set : query.grouping_sets)
+        in_all = in_all && std::find(set.begin(), set.end(), static_cast<int>(i)) != set.end();
+      if (in_all) always_.push_back(groups_[i]);
+    }
   }
 
   void Check(const Expr& expr, int depth) {
     if (expr.kind == ExprKind::kAggregate && expr.aggregate_levels_up >= depth) return;
     if (expr.kind == ExprKind::kConst || expr.kind == ExprKind::kParam) return;
+    if (expr.kind == ExprKind::kGrouping && depth == 0) return CheckGrouping(expr);
     if (depth == 0)
       for (const Expr* group : groups_)
         if (EqualExprs(group, &expr)) return;
@@ -163,8 +171,19 @@ class UngroupedCheck {
             "subquery uses ungrouped column \"{}.{}\" from outer query", rel.alias, name);
   }
 
-  bool IsGrouped(int rel, int column) const {
-    for (const Expr* group : groups_)
+  void CheckGrouping(const Expr& grouping) {
+    for (const Expr* arg : grouping.args) {
+      bool found = false;
+      for (const Expr* group : groups_) found = found || EqualExprs(group, arg);
+      if (!found)
+        ThrowAt(p_, ExprLocation(*arg), sqlstate::kGroupingError,
+                "arguments to GROUPING must be grouping expressions of the associated query level");
+    }
+  }
+
+  bool IsGrouped(int rel, int column) const { return IsAmong(groups_, rel, column); }
+  static bool IsAmong(const std::vector<const Expr*>& groups, int rel, int column) {
+    for (const Expr* group : groups)
       if (group->kind == ExprKind::kColumn && group->levels_up == 0 && group->rel == rel &&
           group->column == column)
         return true;
@@ -177,13 +196,14 @@ class UngroupedCheck {
     // Children of an INHERITS parent may hold the same key more than once.
     if (rel.table->kind == RelationKind::kInheritsParent) return false;
     for (int column : rel.table->primary_key)
-      if (!IsGrouped(index, column)) return false;
+      if (!IsAmong(always_, index, column)) return false;
     return true;
   }
 
   ParseState& p_;
   const Query& query_;
   std::vector<const Expr*> groups_;
+  std::vector<const Expr*> always_;  // those in every grouping set
 };
 
 }  // namespace
@@ -202,7 +222,26 @@ Expr* TransformAggregate(ParseState& p, Expr* aggregate, const PgQuery__FuncCall
   return aggregate;
 }
 
+Expr* TransformGrouping(ParseState& p, const PgQuery__GroupingFunc& raw) {
+  int location = p.Location(raw.location);
+  constexpr size_t kArgumentsMax = 31;  // bits of the result
+  if (raw.n_args > kArgumentsMax)
+    ThrowAt(p, location, sqlstate::kTooManyArguments, "GROUPING must have fewer than 32 arguments");
+  Expr* grouping = p.New(ExprKind::kGrouping, kInt4Oid, location);
+  std::vector<Expr*> args = TransformList(p, raw.args, raw.n_args);
+  grouping->args = p.a.arena->CopyArray(std::vector<const Expr*>(args.begin(), args.end()));
+  LevelSearch search;
+  ForEachChild(*grouping, [&](const Expr& child) { search.Search(child, 0); });
+  if (search.column_level > 0) RefuseAt(p, location, "GROUPING of an outer query's columns");
+  p.has_aggregates = true;
+  CheckAggregateAllowed(p, p.clause, location);
+  return grouping;
+}
+
 void CheckAggregates(ParseState& p, Query& query) {
+  if (p.has_aggregates && p.refers_to_itself)
+    ThrowAt(p, -1, sqlstate::kInvalidRecursion,
+            "aggregate functions are not allowed in a recursive query's recursive term");
   query.has_aggregates = p.has_aggregates || !query.group_by.empty() || query.having != nullptr;
   if (!query.has_aggregates) return;
   UngroupedCheck check(p, query);

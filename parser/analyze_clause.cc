@@ -1,5 +1,6 @@
 // GROUP BY, ORDER BY, DISTINCT: clauses that refer to the select list by name, number or
 // expression, and add hidden columns to it where they must.
+#include "common/sqlstate_query.h"
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
@@ -65,21 +66,107 @@ void CoerceUnknownTarget(ParseState& p, int index) {
   throw QueryError(e.At(ErrorPosition(p, location)));
 }
 
-void AddGroupItem(ParseState& p, const RawNode* node, std::vector<int>* groups) {
-  if (node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET)
-    RefuseAt(p, p.Location(node->grouping_set->location), "GROUPING SETS");
+// The members (indexes into groups) that the item stands for are appended.
+void AddGroupItem(ParseState& p, const RawNode* node, std::vector<int>* groups,
+                  std::vector<int>* members) {
   if (node->node_case == PG_QUERY__NODE__NODE_ROW_EXPR &&
       node->row_expr->row_format == PG_QUERY__COERCION_FORM__COERCE_IMPLICIT_CAST) {
     for (size_t i = 0; i < node->row_expr->n_args; i++)
-      AddGroupItem(p, node->row_expr->args[i], groups);
+      AddGroupItem(p, node->row_expr->args[i], groups, members);
     return;
   }
   int index = FindTargetSql92(p, node, Clause::kGroupBy);
-  if (std::find(groups->begin(), groups->end(), index) != groups->end()) return;
+  auto found = std::find(groups->begin(), groups->end(), index);
+  int member = static_cast<int>(found - groups->begin());
+  if (std::find(members->begin(), members->end(), member) == members->end())
+    members->push_back(member);
+  if (found != groups->end()) return;
   CoerceUnknownTarget(p, index);
   const Expr& expr = *p.targets[static_cast<size_t>(index)].expr;
   CheckEqualityOperator(p, expr, RawLocation(p, node));
   groups->push_back(index);
+}
+
+using GroupingSets = std::vector<std::vector<int>>;
+
+constexpr size_t kGroupingSetsMax = 4096, kCubeMax = 12;
+
+void AppendMembers(const std::vector<int>& from, std::vector<int>* to) {
+  for (int member : from)
+    if (std::find(to->begin(), to->end(), member) == to->end()) to->push_back(member);
+}
+
+[[noreturn]] void ThrowTooManySets(ParseState& p, int location) {
+  ThrowAt(p, location, sqlstate::kStatementTooComplex,
+          "too many grouping sets present (maximum {})", kGroupingSetsMax);
+}
+
+// The sets that one item of GROUP BY stands for: a plain expression for one.
+GroupingSets SetsOf(ParseState& p, const RawNode* node, std::vector<int>* groups) {
+  if (node->node_case != PG_QUERY__NODE__NODE_GROUPING_SET) {
+    GroupingSets one(1);
+    AddGroupItem(p, node, groups, &one[0]);
+    return one;
+  }
+  const PgQuery__GroupingSet& raw = *node->grouping_set;
+  int location = p.Location(raw.location);
+  std::vector<GroupingSets> parts;
+  for (size_t i = 0; i < raw.n_content; i++) parts.push_back(SetsOf(p, raw.content[i], groups));
+  GroupingSets sets;
+  switch (raw.kind) {
+    case PG_QUERY__GROUPING_SET_KIND__GROUPING_SET_ROLLUP:
+      for (size_t length = parts.size() + 1; length-- > 0;) {
+        sets.emplace_back();
+        for (size_t i = 0; i < length; i++) AppendMembers(parts[i][0], &sets.back());
+      }
+      return sets;
+    case PG_QUERY__GROUPING_SET_KIND__GROUPING_SET_CUBE:
+      if (parts.size() > kCubeMax)
+        ThrowAt(p, location, sqlstate::kTooManyColumns, "CUBE is limited to {} elements", kCubeMax);
+      for (size_t held = size_t{1} << parts.size(); held-- > 0;) {
+        sets.emplace_back();
+        for (size_t i = 0; i < parts.size(); i++)
+          if (held >> i & 1) AppendMembers(parts[i][0], &sets.back());
+      }
+      return sets;
+    case PG_QUERY__GROUPING_SET_KIND__GROUPING_SET_SETS:
+      for (GroupingSets& part : parts) sets.insert(sets.end(), part.begin(), part.end());
+      if (sets.size() > kGroupingSetsMax) ThrowTooManySets(p, location);
+      return sets;
+    default:  // ()
+      return {{}};
+  }
+}
+
+void TransformGroupingSets(ParseState& p, const PgQuery__SelectStmt& statement,
+                           std::vector<int>* groups, Query* query) {
+  GroupingSets sets = {{}};
+  for (size_t i = 0; i < statement.n_group_clause; i++) {
+    GroupingSets item = SetsOf(p, statement.group_clause[i], groups);
+    if (sets.size() * item.size() > kGroupingSetsMax) ThrowTooManySets(p, -1);
+    GroupingSets product;
+    for (const std::vector<int>& left : sets)
+      for (const std::vector<int>& right : item) {
+        product.push_back(left);
+        AppendMembers(right, &product.back());
+      }
+    sets = std::move(product);
+  }
+  if (statement.group_distinct) {
+    GroupingSets distinct;
+    for (const std::vector<int>& set : sets) {
+      bool repeated = std::any_of(distinct.begin(), distinct.end(), [&](const auto& other) {
+        return std::is_permutation(set.begin(), set.end(), other.begin(), other.end());
+      });
+      if (!repeated) distinct.push_back(set);
+    }
+    sets = std::move(distinct);
+  }
+  p.has_aggregates = true;  // GROUP BY () groups too
+  if (sets.size() == 1 && sets[0].size() == groups->size()) return;
+  auto result = p.a.arena->NewArray<std::span<const int>>(sets.size());
+  for (size_t i = 0; i < sets.size(); i++) result[i] = p.a.arena->CopyArray(sets[i]);
+  query->grouping_sets = result;
 }
 
 void TransformDistinctOn(ParseState& p, const PgQuery__SelectStmt& statement,
@@ -205,9 +292,16 @@ std::vector<SortKey> TransformOrderBy(ParseState& p, RawNode** list, size_t coun
 
 void TransformGroupBy(ParseState& p, const PgQuery__SelectStmt& statement, Query* query) {
   ClauseScope scope(p, Clause::kGroupBy);
-  std::vector<int> groups;
-  for (size_t i = 0; i < statement.n_group_clause; i++)
-    AddGroupItem(p, statement.group_clause[i], &groups);
+  std::vector<int> groups, members;
+  bool sets = std::any_of(
+      statement.group_clause, statement.group_clause + statement.n_group_clause,
+      [](const RawNode* node) { return node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET; });
+  if (sets) {
+    TransformGroupingSets(p, statement, &groups, query);
+  } else {
+    for (size_t i = 0; i < statement.n_group_clause; i++)
+      AddGroupItem(p, statement.group_clause[i], &groups, &members);
+  }
   query->group_by = p.a.arena->CopyArray(groups);
 }
 

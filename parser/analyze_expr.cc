@@ -390,7 +390,7 @@ Expr* TransformExpr(ParseState& p, const RawNode* node) {
     case PG_QUERY__NODE__NODE_A_INDIRECTION:
       return TransformSubscripts(p, *node->a_indirection);
     case PG_QUERY__NODE__NODE_GROUPING_FUNC:
-      RefuseAt(p, p.Location(node->grouping_func->location), "GROUPING");
+      return TransformGrouping(p, *node->grouping_func);
     case PG_QUERY__NODE__NODE_NAMED_ARG_EXPR:
       RefuseAt(p, p.Location(node->named_arg_expr->location), "named arguments");
     case PG_QUERY__NODE__NODE_SET_TO_DEFAULT:

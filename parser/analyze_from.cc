@@ -69,22 +69,51 @@ const CteEntry* FindCte(ParseState& p, std::string_view name, ParseState** owner
   return nullptr;
 }
 
+// A reference to a WITH RECURSIVE query inside itself: as many columns as its first term has.
+void MakeRecursiveRel(ParseState& p, const PgQuery__RangeVar& var, const CteEntry& entry,
+                      const ParseState* owner, QueryRel* rel) {
+  int location = p.Location(var.location);
+  Recursion* recursion = nullptr;
+  for (Recursion* other : p.a.recursions)
+    if (other->owner == owner && other->index == entry.index) recursion = other;
+  // Mutual recursion, or a reference to a query that is yet to come.
+  if (recursion == nullptr)
+    RefuseAt(p, location, "this reference to WITH query \"{}\"", entry.name);
+  if (recursion->part == Recursion::Part::kNoUnion)
+    ThrowAt(p, location, sqlstate::kInvalidRecursion,
+            "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] "
+            "recursive-term",
+            entry.name);
+  const char* where =
+      recursion->part == Recursion::Part::kFirst ? "its non-recursive term" : recursion->forbidden;
+  if (where != nullptr)
+    ThrowAt(p, location, sqlstate::kInvalidRecursion,
+            "recursive reference to query \"{}\" must not appear within {}", entry.name, where);
+  if (recursion->references++ > 0)
+    ThrowAt(p, location, sqlstate::kInvalidRecursion,
+            "recursive reference to query \"{}\" must not appear more than once", entry.name);
+  p.refers_to_itself = true;
+  rel->columns = p.a.arena->CopyArray(recursion->columns);
+}
+
 bool MakeCteRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
   if (HasText(var.schemaname)) return false;
   ParseState* owner;
   int levels_up;
   const CteEntry* entry = FindCte(p, var.relname, &owner, &levels_up);
   if (entry == nullptr) return false;
-  if (entry->in_progress)
-    RefuseAt(p, p.Location(var.location), "WITH RECURSIVE query \"{}\"", entry->name);
+  rel->kind = RelKind::kCte;
+  rel->cte = entry->index;
+  rel->cte_levels_up = levels_up;
+  if (entry->in_progress) {
+    MakeRecursiveRel(p, var, *entry, owner, rel);
+    return true;
+  }
   Cte& cte = owner->ctes[static_cast<size_t>(entry->index)];
   if (cte.query->command != QueryCommand::kSelect && cte.query->targets.empty())
     ThrowAt(p, p.Location(var.location), sqlstate::kFeatureNotSupported,
             "WITH query \"{}\" does not have a RETURNING clause", entry->name);
   cte.references++;
-  rel->kind = RelKind::kCte;
-  rel->cte = entry->index;
-  rel->cte_levels_up = levels_up;
   rel->columns = ColumnsOfTargets(p, *cte.query);
   return true;
 }

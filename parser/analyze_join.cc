@@ -192,7 +192,13 @@ const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& raw,
   join->type = TypeOf(p, raw.jointype);
 
   std::vector<NsItem> left_names, right_names;
-  join->left = TransformFromItem(p, raw.larg, &left_names);
+  auto forbidden = [&](JoinType nullable) {
+    return join->type == nullable || join->type == JoinType::kFull ? "an outer join" : nullptr;
+  };
+  {
+    ForbidRecursion forbid(p.a, forbidden(JoinType::kRight));
+    join->left = TransformFromItem(p, raw.larg, &left_names);
+  }
   // LATERAL items on the right may refer to the left, unless the join would then depend on itself.
   bool lateral_ok = join->type == JoinType::kInner || join->type == JoinType::kLeft;
   size_t outer_names = p.names.size();
@@ -202,7 +208,10 @@ const JoinTree* TransformJoin(ParseState& p, const PgQuery__JoinExpr& raw,
     p.names.push_back(item);
   }
   size_t first_right = p.rels.size();
-  join->right = TransformFromItem(p, raw.rarg, &right_names);
+  {
+    ForbidRecursion forbid(p.a, forbidden(JoinType::kLeft));
+    join->right = TransformFromItem(p, raw.rarg, &right_names);
+  }
   p.names.resize(outer_names);
   CheckNameConflicts(p, left_names, right_names);
   for (size_t r = first_right; r < p.rels.size(); r++) join->lateral |= p.rels[r].lateral;

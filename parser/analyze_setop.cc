@@ -156,7 +156,15 @@ Arm TransformTree(ParseState& p, const PgQuery__SelectStmt& statement) {
               "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT");
     return TransformLeaf(p, statement);
   }
-  Arm left = TransformTree(p, *statement.larg);
+  bool except = statement.op == PG_QUERY__SET_OPERATION__SETOP_EXCEPT;
+  bool intersect = statement.op == PG_QUERY__SET_OPERATION__SETOP_INTERSECT;
+  const char* name = except ? "EXCEPT" : intersect ? "INTERSECT" : nullptr;
+  Arm left;
+  {
+    ForbidRecursion forbid(p.a, statement.all ? name : nullptr);
+    left = TransformTree(p, *statement.larg);
+  }
+  ForbidRecursion forbid(p.a, statement.all || except ? name : nullptr);
   return Combine(p, statement, std::move(left), TransformTree(p, *statement.rarg));
 }
 
@@ -246,9 +254,34 @@ Query* CoerceQueryColumns(ParseState& p, Query* query, std::span<const QueryColu
   return around;
 }
 
+namespace {
+
+// What a recursive query's references to itself see: the first term's columns.
+void SetRecursiveColumns(ParseState& p, const Arm& first) {
+  Recursion& recursion = *p.recursion;
+  for (size_t i = 0; i < first.columns.size(); i++) {
+    const Expr& column = *first.columns[i];
+    std::string_view name = first.names[i];
+    if (i < recursion.raw->n_aliascolnames)
+      name = p.a.arena->CopyString(RawString(recursion.raw->aliascolnames[i]));
+    bool unknown = column.type == kUnknownOid;
+    recursion.columns.push_back({name, unknown ? kTextOid : column.type, column.typmod,
+                                 unknown ? TypeCollation(kTextOid) : column.collation});
+  }
+}
+
+}  // namespace
+
 Query* TransformSetOperation(ParseState& p, const PgQuery__SelectStmt& statement) {
   Query* query = p.a.arena->New<Query>();
+  bool is_union = statement.op == PG_QUERY__SET_OPERATION__SETOP_UNION;
+  Recursion* recursion = is_union ? p.recursion : nullptr;
+  if (recursion != nullptr) recursion->part = Recursion::Part::kFirst;
   Arm left = TransformTree(p, *statement.larg);
+  if (recursion != nullptr) {
+    SetRecursiveColumns(p, left);
+    recursion->part = Recursion::Part::kRecursive;
+  }
   Arm arm = Combine(p, statement, std::move(left), TransformTree(p, *statement.rarg));
   query->set_op = arm.tree;
   for (size_t i = 0; i < arm.columns.size(); i++)

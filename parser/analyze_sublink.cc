@@ -103,6 +103,7 @@ Expr* TransformSublink(ParseState& p, const PgQuery__SubLink& raw) {
   if (raw.subselect->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
     RefuseAt(p, location, "this kind of subquery");
   p.has_sublinks = true;
+  ForbidRecursion forbid(p.a, "a subquery");
   Query* query = TransformSubselect(p, *raw.subselect->select_stmt);
   Expr* sublink = p.New(ExprKind::kSubquery, kBoolOid, location);
   sublink->subquery = query;

@@ -36,11 +36,50 @@ bool IsReference(const PgQuery__WindowDef& def) {
   return HasText(def.name);
 }
 
-const Expr* TransformOffset(ParseState& p, const RawNode* node, int frame_options) {
+// What a RANGE offset is cast to, by the type of the key: its type in pg_amproc's in_range
+// function. kInvalidOid: there is none.
+Oid RangeOffsetType(Oid key, Oid offset) {
+  bool integer = offset == kInt2Oid || offset == kInt4Oid || offset == kInt8Oid;
+  switch (key) {
+    case kInt2Oid:
+    case kInt4Oid:
+    case kInt8Oid:
+      return integer ? offset : offset == kUnknownOid ? kInt8Oid : kInvalidOid;
+    case kFloat4Oid:
+    case kFloat8Oid:
+      return kFloat8Oid;
+    case kNumericOid:
+      return kNumericOid;
+    case kDateOid:
+    case kTimeOid:
+    case kTimestampOid:
+    case kTimestamptzOid:
+    case kIntervalOid:
+      return kIntervalOid;
+    default:
+      return kInvalidOid;
+  }
+}
+
+Expr* CoerceRangeOffset(ParseState& p, Expr* offset, const WindowClause& window) {
+  Oid key = p.targets[static_cast<size_t>(window.order_by[0].target)].expr->type;
+  Oid type = RangeOffsetType(key, offset->type);
+  if (type == kInvalidOid || !CanCoerce(offset->type, type, CoercionContext::kImplicit))
+    ThrowAt(p, ExprLocation(*offset), sqlstate::kFeatureNotSupported,
+            "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and offset "
+            "type {}",
+            TypeText(key), TypeText(offset->type));
+  return CoerceType(p, offset, type, -1, CoercionContext::kImplicit, false, -1);
+}
+
+const Expr* TransformOffset(ParseState& p, const RawNode* node, int frame_options,
+                            const WindowClause& window) {
   if (node == nullptr) return nullptr;
-  const char* mode = (frame_options & kFrameGroups) != 0 ? "GROUPS" : "ROWS";
+  bool range = (frame_options & kFrameRange) != 0;
+  const char* mode = range ? "RANGE" : (frame_options & kFrameGroups) != 0 ? "GROUPS" : "ROWS";
   ClauseScope scope(p, Clause::kWindowFrame);
-  Expr* expr = CoerceToSpecific(p, TransformExpr(p, node), kInt8Oid, mode);
+  Expr* expr = TransformExpr(p, node);
+  expr = range ? CoerceRangeOffset(p, expr, window) : CoerceToSpecific(p, expr, kInt8Oid, mode);
   if (ContainsColumn(*expr))
     ThrowAt(p, ExprLocation(*expr), sqlstate::kInvalidColumnReference,
             "argument of {} must not contain variables", mode);
@@ -53,7 +92,6 @@ void CheckFrame(ParseState& p, const PgQuery__WindowDef& def, const WindowClause
     if (window.order_by.size() != 1)
       ThrowAt(p, location, sqlstate::kWindowingError,
               "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column");
-    RefuseAt(p, location, "RANGE with offset PRECEDING/FOLLOWING");
   }
   if ((def.frame_options & kFrameGroups) != 0 && window.order_by.empty())
     ThrowAt(p, location, sqlstate::kWindowingError, "GROUPS mode requires an ORDER BY clause");
@@ -178,8 +216,8 @@ void TransformWindows(ParseState& p, Query* query) {
                windows[static_cast<size_t>(from)], &window);
     window.frame_options = def.frame_options;
     CheckFrame(p, def, window);
-    window.start_offset = TransformOffset(p, def.start_offset, def.frame_options);
-    window.end_offset = TransformOffset(p, def.end_offset, def.frame_options);
+    window.start_offset = TransformOffset(p, def.start_offset, def.frame_options, window);
+    window.end_offset = TransformOffset(p, def.end_offset, def.frame_options, window);
     windows.push_back(window);
     // Several OVER clauses that say the same are one window.
     auto same = std::find_if(distinct.begin(), distinct.end(),

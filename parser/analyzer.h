@@ -79,10 +79,23 @@ struct TargetEntry {
   bool junk;
 };
 
+struct ParseState;
+
 struct CteEntry {
   std::string_view name;
   int index;         // into ParseState::ctes
   bool in_progress;  // WITH RECURSIVE, while its own query is analysed
+};
+
+// A WITH RECURSIVE query whose own query is being analysed.
+struct Recursion {
+  const ParseState* owner;  // of the WITH clause
+  int index;                // into its ctes
+  const PgQuery__CommonTableExpr* raw;
+  enum class Part { kNoUnion, kFirst, kRecursive } part = Part::kNoUnion;
+  std::vector<QueryColumn> columns = {};  // of the first term: what a reference to it sees
+  int references = 0;                     // of itself
+  const char* forbidden = nullptr;        // "a subquery", …: where no reference may stand
 };
 
 // Owns what outlives no statement: column lists of the namespaces.
@@ -94,6 +107,8 @@ struct Analysis {
   int view_depth = 0;
   size_t copies = 1;          // how often the expression being transformed stands in the result
   std::vector<Expr*> params;  // all $n nodes, checked at the end
+  std::vector<Recursion*> recursions;      // innermost last
+  Recursion* pending_recursion = nullptr;  // for the ParseState that is made next
   std::vector<std::unique_ptr<std::vector<NsColumn>>> column_lists;
   // Analysed scalar sublinks by raw node: FigureColumnName wants their first column's name.
   std::unordered_map<const void*, const Query*> scalar_sublinks;
@@ -116,6 +131,8 @@ struct ParseState {
   std::vector<CteEntry> cte_names;
   std::vector<TargetEntry> targets;
   Clause clause = Clause::kNone;
+  Recursion* recursion = nullptr;  // this is its own query
+  bool refers_to_itself = false;   // a rel of this level is a recursive reference
   bool lateral_active = false;
   bool has_aggregates = false;
   bool has_sublinks = false;
@@ -136,6 +153,25 @@ struct ParseState {
     return expr;
   }
   int Location(int raw_location) const { return a.inside_view ? -1 : raw_location; }
+};
+
+// Forbids references to the recursive queries around for a scope.
+class ForbidRecursion {
+ public:
+  ForbidRecursion(Analysis& a, const char* where) {
+    if (where == nullptr) return;
+    for (Recursion* recursion : a.recursions) {
+      if (recursion->forbidden != nullptr) continue;
+      recursion->forbidden = where;
+      set_.push_back(recursion);
+    }
+  }
+  ~ForbidRecursion() {
+    for (Recursion* recursion : set_) recursion->forbidden = nullptr;
+  }
+
+ private:
+  std::vector<Recursion*> set_;
 };
 
 // Sets a clause for a scope.
@@ -373,6 +409,7 @@ void TransformDistinct(ParseState& p, const PgQuery__SelectStmt& statement,
 
 // --- aggregates (analyze_agg.cc)
 Expr* TransformAggregate(ParseState& p, Expr* aggregate, const PgQuery__FuncCall& call);
+Expr* TransformGrouping(ParseState& p, const PgQuery__GroupingFunc& raw);
 void CheckAggregates(ParseState& p, Query& query);
 
 // --- window functions (analyze_window.cc)

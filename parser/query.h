@@ -53,7 +53,9 @@ enum class ExprKind : uint8_t {
   kSubquery,  // sublink: `sublink`, `subquery`, args (test expressions for ANY/ALL)
   kSqlValue,  // CURRENT_DATE, CURRENT_TIMESTAMP, …: `param` = SQLValueFunctionOp
   kCollate,   // args[0] COLLATE `collation`: the same value
-  kSubPlan,   // in a plan: the result of sub plan `param`, run for the values of args
+  kGrouping,  // GROUPING(args): a bit for each arg that the row's grouping set does not hold. In
+              // the planner, without args: the number of the row's grouping set
+  kSubPlan,  // in a plan: the result of sub plan `param`, run for the values of args
 };
 
 inline constexpr int kInput = -1, kOuter = -1, kInner = -2;
@@ -181,7 +183,7 @@ struct SetOpTree {
 struct Cte {
   std::string_view name;
   const Query* query;
-  bool recursive;
+  bool recursive;     // refers to itself: query->set_op is first UNION [ALL] recursive
   bool materialized;  // MATERIALIZED written, or referenced more than once
   int references;
   bool never_materialized;  // NOT MATERIALIZED written
@@ -236,6 +238,8 @@ struct Query {
   std::span<const Target> targets = {};
   bool has_aggregates = false;         // in targets, having or order by; or group by present
   std::span<const int> group_by = {};  // indexes into targets
+  // GROUPING SETS, ROLLUP, CUBE: for each set its members, indexes into group_by.
+  std::span<const std::span<const int>> grouping_sets = {};
   const Expr* having = nullptr;
   bool distinct = false;
   std::span<const int> distinct_on = {};  // indexes into targets
@@ -247,6 +251,11 @@ struct Query {
   std::span<const Cte> ctes = {};
   std::span<const WindowClause> windows = {};
   bool has_sublinks = false;
+  // Set by the planner: a recursive WITH query; set_op is its UNION, whose right side reads this
+  // work table as a kCte rel with cte = work_table and cte_levels_up = kWorkTableLevel.
+  int work_table = -1;
 };
+
+inline constexpr int kWorkTableLevel = -2;
 
 }  // namespace sluice

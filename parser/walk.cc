@@ -63,6 +63,7 @@ bool EqualQueries(const Query& a, const Query& b) {
                       return x.name == y.name && x.junk == y.junk && EqualExprs(x.expr, y.expr);
                     }) &&
          a.has_aggregates == b.has_aggregates && equal_ints(a.group_by, b.group_by) &&
+         EqualSpans(a.grouping_sets, b.grouping_sets, equal_ints) &&
          EqualExprs(a.having, b.having) && a.distinct == b.distinct &&
          equal_ints(a.distinct_on, b.distinct_on) && EqualSortKeys(a.order_by, b.order_by) &&
          EqualExprs(a.limit, b.limit) && EqualExprs(a.offset, b.offset) &&
