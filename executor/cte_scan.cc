@@ -3,17 +3,21 @@
 #include "executor/init_plan.h"
 #include "executor/plan_streams.h"
 #include "executor/row_store.h"
+#include "executor/sub_plan.h"
 
 namespace sluice {
 namespace {
 
 // Whether the plan reads only of the first `ctes` WITH queries.
-bool ReadsOnly(const Plan& plan, size_t ctes) {
+bool ReadsOnly(const PlannedStatement& statement, const Plan& plan, size_t ctes) {
   if (plan.kind == PlanKind::kCteScan &&
       static_cast<size_t>(static_cast<const CteScanPlan&>(plan).cte) >= ctes)
     return false;
   for (const Plan* child : plan.children)
-    if (!ReadsOnly(*child, ctes)) return false;
+    if (!ReadsOnly(statement, *child, ctes)) return false;
+  for (int number : plan.sub_plans)
+    if (!ReadsOnly(statement, *statement.sub_plans[static_cast<size_t>(number)].plan, ctes))
+      return false;
   return true;
 }
 
@@ -24,10 +28,14 @@ void RunCte(const CtePlan& cte, std::vector<std::unique_ptr<RowStore>>* scans,
                                                 state.context->temp_directory));
   PlanStreams streams(*cte.plan, state);
   streams.AwaitAdmission();
+  std::vector<std::unique_ptr<SubPlanRunner>> sub_plans(state.statement->sub_plans.size());
+  state.sub_plans = &sub_plans;
   std::unique_ptr<Node> node = MakeNode(*cte.plan, state);
   Batch batch;
   for (node->Next(&batch); batch.rows > 0; node->Next(&batch))
     for (auto& rows : *scans) rows->Append(batch);
+  node.reset();
+  state.sub_plans = nullptr;
 }
 
 }  // namespace
@@ -49,7 +57,7 @@ void RunBeforehand(const PlannedStatement& statement, ExecutionState& state) {
   state.cte_rows->resize(statement.ctes.size());
   for (size_t ctes = 0; ctes <= statement.ctes.size(); ctes++) {
     for (size_t i = 0; i < done.size(); i++) {
-      if (done[i] || !ReadsOnly(*statement.init_plans[i].plan, ctes)) continue;
+      if (done[i] || !ReadsOnly(statement, *statement.init_plans[i].plan, ctes)) continue;
       RunInitPlan(statement.init_plans[i], state);
       done[i] = true;
     }

@@ -63,6 +63,7 @@ void RunInitPlan(const InitPlan& init_plan, ExecutionState& state) {
   std::unique_ptr<Node> node = MakeNode(*init_plan.plan, state);
   state.exec_params[static_cast<size_t>(init_plan.param)] =
       SublinkResult(node.get(), init_plan.kind, init_plan.type, state.context->shared_arena);
+  node.reset();
   state.sub_plans = nullptr;
 }
 

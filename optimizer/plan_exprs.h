@@ -71,6 +71,12 @@ void ForEachPlanExpr(const Plan& plan, Fn&& given) {
     }
     case PlanKind::kCompletion:
       return all(static_cast<const CompletionPlan&>(plan).params);
+    case PlanKind::kModify: {
+      const auto& node = static_cast<const ModifyPlan&>(plan);
+      all(node.keys);
+      return all(node.returning);
+    }
+    case PlanKind::kCteScan:
     case PlanKind::kRecursiveUnion:
     case PlanKind::kWorkTableScan:
     case PlanKind::kVirtualScan:

@@ -303,6 +303,7 @@ void Planner::Finish(Local root, const Query& query) {
   statement_->columns = arena_.CopyArray(columns);
   statement_->root = root.plan;
   for (const InitPlan& init : init_plans_) Parameterize(const_cast<sluice::Plan*>(init.plan));
+  for (const ModifyingCte& cte : modifying_ctes_) Parameterize(cte.plan);
   Parameterize(root.plan);
   statement_->init_plans = arena_.CopyArray(init_plans_);
   statement_->sub_plans = arena_.CopyArray(sub_plans_);
@@ -385,6 +386,7 @@ void Planner::NoteWrites(const Query& query) {
       one_each &= static_cast<const ModifyPlan&>(plan).method == ModifyMethod::kRemote;
     }
     for (const sluice::Plan* child : plan.children) self(self, *child);
+    for (int number : plan.sub_plans) self(self, *sub_plans_[static_cast<size_t>(number)].plan);
   };
   visit(visit, *statement_->root);
   for (const InitPlan& init : init_plans_) visit(visit, *init.plan);
