@@ -32,7 +32,7 @@ SELECT x.r, x.n FROM (SELECT region AS r, count(*) AS n FROM customers GROUP BY 
 SELECT id, (SELECT count(*) FROM (SELECT o.region FROM orders o WHERE o.customer = c.id GROUP BY CUBE (o.region)) x) FROM customers c WHERE id < 12 ORDER BY 1;
 SELECT DISTINCT grouping(region, boss) FROM customers GROUP BY CUBE (region, boss) ORDER BY 1;
 SELECT region, count(*) FROM customers GROUP BY ROLLUP (region) ORDER BY grouping(region) DESC, region LIMIT 3;
-SELECT b, count(*), sum(n) FROM things WHERE id <= 200 GROUP BY ROLLUP (b) ORDER BY 1;
+SELECT b, count(*), sum(n) FROM things WHERE id <= 200 GROUP BY ROLLUP (b) ORDER BY 1, 2;
 SELECT f8, count(*) FROM things WHERE id > 190 GROUP BY ROLLUP (f8) ORDER BY 1, 2;
 SELECT k % 100, count(*), sum(k) FROM batch GROUP BY CUBE (k % 100) ORDER BY 1;
 SELECT k, count(*) FROM batch GROUP BY ROLLUP (k) ORDER BY 2 DESC, 1 LIMIT 3;
