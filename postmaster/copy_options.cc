@@ -131,8 +131,9 @@ CopyOptions ReadCopyOptions(const PgQuery__CopyStmt& command, std::span<const st
     } else if (name == "force_null" && command.is_from) {
       options.force_null = NamedColumns(option, columns, table);
     } else if (name == "freeze" && command.is_from) {
-      if (auto freeze = ParseBoolean(OptionText(option)); !freeze || *freeze)
-        Refuse("COPY FREEZE is not supported");
+      // It only spares a later VACUUM: rows that are not frozen are as good.
+      if (!ParseBoolean(OptionText(option)))
+        Throw(sqlstate::kSyntaxError, "freeze requires a Boolean value");
     } else if (name == "freeze" || name == "force_not_null" || name == "force_null") {
       Refuse("COPY {} only available using COPY FROM", name);
     } else {
