@@ -15,9 +15,10 @@ namespace {
 constexpr Oid kNowProc = 1299, kTransactionTimestampProc = 2647, kStatementTimestampProc = 2648;
 constexpr Oid kTimestamptzToDateProc = 1178, kTimestamptzToTimestampProc = 2027;
 constexpr Oid kTimestamptzScaleProc = 1967, kTimestampScaleProc = 1961;
-// libpg_query's SQLValueFunctionOp.
-constexpr int kCurrentDate = 1, kCurrentTimestamp = 4, kCurrentTimestampN = 5, kLocalTimestamp = 8,
-              kLocalTimestampN = 9;
+constexpr Oid kTimestamptzToTimeProc = 2019, kTimeScaleProc = 1968;
+// Postgres's SQLValueFunctionOp, as Expr::param has it.
+constexpr int kCurrentDate = 0, kCurrentTimestamp = 3, kCurrentTimestampN = 4, kLocalTime = 5,
+              kLocalTimeN = 6, kLocalTimestamp = 7, kLocalTimestampN = 8;
 
 class Evaluator {
  public:
@@ -104,16 +105,21 @@ class Evaluator {
         return now;
       case kCurrentTimestampN:
         return Scaled(kTimestamptzScaleProc, kTimestamptzOid, now, expr.typmod);
+      case kLocalTime:
+      case kLocalTimeN:
+        return LocalNow(now, kTimestamptzToTimeProc, kTimeScaleProc, kTimeOid, expr.typmod);
       case kLocalTimestamp:
-      case kLocalTimestampN: {
-        auto local = Kernel(kTimestamptzToTimestampProc, kTimestampOid, kInvalidOid,
-                            {{kTimestamptzOid, now}});
-        if (!local || expr.param == kLocalTimestamp) return local;
-        return Scaled(kTimestampScaleProc, kTimestampOid, *local, expr.typmod);
-      }
+      case kLocalTimestampN:
+        return LocalNow(now, kTimestamptzToTimestampProc, kTimestampScaleProc, kTimestampOid,
+                        expr.typmod);
       default:
         return std::nullopt;
     }
+  }
+
+  std::optional<Value> LocalNow(const Value& now, Oid cast, Oid scale, Oid type, int32_t typmod) {
+    auto local = Kernel(cast, type, kInvalidOid, {{kTimestamptzOid, now}});
+    return local ? Scaled(scale, type, *local, typmod) : local;
   }
 
   std::optional<Value> Scaled(Oid function, Oid type, const Value& value, int32_t typmod) {
