@@ -118,9 +118,9 @@ class BagState : public AggregateState {
 
 class Extreme final : public BagState {
  public:
-  Extreme(Oid type, bool greatest, LmdbTable table)
+  Extreme(Oid type, Oid collation, bool greatest, LmdbTable table)
       : BagState(std::move(table), {&type, 1}),
-        encoder_(std::span<const Oid>(&type, 1)),
+        encoder_(std::vector<KeyColumn>{{type, false, false, collation}}),
         greatest_(greatest),
         decoded_(std::span<const Oid>(&type, 1)) {}
 
@@ -257,8 +257,8 @@ std::unique_ptr<AggregateState> MakeAggregateState(const AggregateCall& call, in
   if (invertible != nullptr && !call.distinct) return invertible;  // ORDER BY says nothing there
   LmdbTable table = context.StateTable(node, "b" + std::to_string(call_index));
   if (extreme && EncodesOrder(call.input_type, call.collation))
-    return std::make_unique<Extreme>(call.input_type, info->kind == AggregateKind::kMax,
-                                     std::move(table));
+    return std::make_unique<Extreme>(call.input_type, call.collation,
+                                     info->kind == AggregateKind::kMax, std::move(table));
   if (invertible != nullptr && call.args.size() == 1 && CanEncodeKey(call.input_type))
     return std::make_unique<Distinct>(call.input_type, std::move(invertible), std::move(table));
   return std::make_unique<Recomputed>(call, std::move(table), context.state->context->settings);

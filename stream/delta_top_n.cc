@@ -19,7 +19,7 @@ std::vector<KeyColumn> Columns(const DeltaTopN::Definition& definition) {
           "LIMIT or DISTINCT ON over rows ordered by a column of type {} under this collation "
           "is not supported in a live view",
           FormatType(column.type));
-    columns.push_back({column.type, key.descending, key.nulls_first});
+    columns.push_back({column.type, key.descending, key.nulls_first, key.collation});
   }
   return columns;
 }

@@ -10,6 +10,7 @@
 #include "types/collation.h"
 #include "types/datetime.h"
 #include "types/md5.h"
+#include "types/sort_key.h"
 
 namespace sluice {
 namespace {
@@ -154,8 +155,9 @@ bool CanEncodeKey(Oid type) {
 bool EncodesOrder(Oid type, Oid collation) {
   if (!CanEncodeKey(type) || IsEnum(type)) return false;
   Oid element = ElementTypeOf(type);
-  bool text = IsText(element == kInvalidOid ? type : element);
-  return !text || (CanCollate(collation) && FindCollator(collation)->is_c());
+  if (element != kInvalidOid)
+    return !IsText(element) || (CanCollate(collation) && FindCollator(collation)->is_c());
+  return !IsText(type) || CanCollate(collation);
 }
 
 KeyEncoder::KeyEncoder(std::vector<KeyColumn> columns) : columns_(std::move(columns)) {
@@ -163,6 +165,10 @@ KeyEncoder::KeyEncoder(std::vector<KeyColumn> columns) : columns_(std::move(colu
     if (!CanEncodeKey(column.type))
       Refuse("comparing values of type {} in a live view is not supported",
              FormatType(column.type));
+  for (const KeyColumn& column : columns_) {
+    const Collator* collator = IsText(column.type) ? FindCollator(column.collation) : nullptr;
+    collators_.push_back(collator == nullptr || collator->is_c() ? nullptr : collator);
+  }
 }
 
 static std::vector<KeyColumn> Ascending(std::span<const Oid> types) {
@@ -183,6 +189,11 @@ void KeyEncoder::AppendColumn(size_t column, const Column& values, size_t row,
   if (values.IsNull(row)) return out->push_back(key.nulls_first ? kNullFirst : kNullLast);
   out->push_back(kValue);
   size_t start = out->size();
+  if (collators_[column] != nullptr) {
+    sort_key_.clear();
+    AppendSortKey(*collators_[column], values.At<std::string_view>(row), &sort_key_);
+    AppendText(sort_key_, out);
+  }
   AppendValue(key.type, values, row, out);
   if (key.descending)
     for (size_t i = start; i < out->size(); i++) (*out)[i] = static_cast<char>(~(*out)[i]);

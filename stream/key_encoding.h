@@ -13,14 +13,18 @@
 
 namespace sluice {
 
+class Collator;  // types/collation.h
+
 struct KeyColumn {
   Oid type;
   bool descending = false;
   bool nulls_first = false;
+  // The order that the encoding has. Only equality matters: leave it C.
+  Oid collation = kCCollationOid;
 };
 
-// Whether equality has an encoding, and whether its order is the values' order too (text: only
-// where its collation's order is that of bytes).
+// Whether equality has an encoding, and whether there is one in the values' order under a collation
+// (KeyColumn::collation).
 bool CanEncodeKey(Oid type);
 bool EncodesOrder(Oid type, Oid collation);
 
@@ -36,6 +40,8 @@ class KeyEncoder {
 
  private:
   std::vector<KeyColumn> columns_;
+  std::vector<const Collator*> collators_;  // of text in another order than that of bytes
+  mutable std::string sort_key_;
 };
 
 // LMDB's keys have at most 511 bytes. A longer one is cut, with a digest of the whole behind; the

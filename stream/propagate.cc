@@ -104,6 +104,7 @@ size_t ViewGraph::Impl::Backfill(Oid view_oid, Oid input_oid, size_t rows_max) {
     if (!rows.empty()) Deliver(&view, input, rows);
     edge.cursor = edge.at_end ? std::string() : last;
     delivered += rows.size();
+    if (delivered % (16 * kBatchRows) == 0) Propagate();  // the net change is held in memory
   }
   edge.rows_delivered += delivered;
   Propagate();

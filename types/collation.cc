@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "types/compare_values.h"
+#include "types/sort_key.h"
 #include "types/utf8.h"
 
 namespace sluice {
@@ -87,6 +88,16 @@ class LibcCollator : public Collator {
     return order != 0 ? order : CompareBytes(a, b);
   }
   bool is_c() const override { return bytes_; }
+  void AppendSortKey(std::string_view text, std::string* out) const {
+    Terminated terminated(text);
+    size_t start = out->size(), size = text.size() * 4 + 16;
+    for (;;) {
+      out->resize(start + size);
+      size_t needed = strxfrm_l(out->data() + start, terminated.c_str(), size, locale_);
+      if (needed < size) return out->resize(start + needed);
+      size = needed + 1;
+    }
+  }
   void AppendLower(std::string_view text, std::string* out) const override {
     Map(text, out, [this](wint_t c, bool) { return towlower_l(c, locale_); });
   }
@@ -132,6 +143,21 @@ class IcuCollator : public Collator {
     if (U_FAILURE(status))
       Throw(sqlstate::kInternalError, "collation failed: {}", u_errorName(status));
     return order != 0 ? order : CompareBytes(a, b);
+  }
+  void AppendSortKey(std::string_view text, std::string* out) const {
+    std::vector<UChar> wide(text.size() + 1);
+    int32_t length = 0;
+    UErrorCode status = U_ZERO_ERROR;
+    u_strFromUTF8(wide.data(), static_cast<int32_t>(wide.size()), &length, text.data(),
+                  static_cast<int32_t>(text.size()), &status);
+    if (U_FAILURE(status))
+      Throw(sqlstate::kInternalError, "collation failed: {}", u_errorName(status));
+    size_t start = out->size();
+    int32_t size = ucol_getSortKey(collator_, wide.data(), length, nullptr, 0);
+    out->resize(start + static_cast<size_t>(size));
+    ucol_getSortKey(collator_, wide.data(), length, reinterpret_cast<uint8_t*>(out->data() + start),
+                    size);
+    out->pop_back();  // its terminator
   }
   void AppendLower(std::string_view text, std::string* out) const override {
     Map(text, out,
@@ -254,6 +280,15 @@ const Collator* Open(Oid collation, std::string* refusal) {
 }
 
 }  // namespace
+
+void AppendSortKey(const Collator& collator, std::string_view text, std::string* out) {
+  if (collator.is_c())
+    out->append(text);
+  else if (auto* libc = dynamic_cast<const LibcCollator*>(&collator))
+    libc->AppendSortKey(text, out);
+  else
+    dynamic_cast<const IcuCollator&>(collator).AppendSortKey(text, out);
+}
 
 void Collator::AppendLower(std::string_view text, std::string* out) const {
   for (char c : text) out->push_back(AsciiLower(c));
