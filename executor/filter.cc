@@ -1,6 +1,7 @@
 #include "executor/filter.h"
 
 #include "executor/child.h"
+#include "executor/view_scan.h"
 #include "shm/process_table.h"
 
 namespace sluice {
@@ -9,7 +10,9 @@ Filter::Filter(const FilterPlan& plan, ExecutionState& state, std::unique_ptr<No
     : Node(plan, state),
       child_(GivenOrMade(std::move(child), plan, 0, state)),
       condition_(CompiledExpression::Compile(*plan.condition, state)),
-      output_(plan.output) {}
+      output_(plan.output) {
+  if (auto* scan = dynamic_cast<ViewScan*>(child_.get())) scan->Restrict(plan.condition);
+}
 
 void Filter::NextBatch(Batch* batch) {
   for (;;) {

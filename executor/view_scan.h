@@ -2,6 +2,7 @@
 // session opens them: the executor knows no store.
 #pragma once
 
+#include "common/arena.h"
 #include "executor/node.h"
 #include "executor/row_source.h"
 
@@ -11,12 +12,18 @@ class ViewScan : public Node {
  public:
   ViewScan(const ViewScanPlan& plan, ExecutionState& state);
   void Rescan() override;
+  // The condition of the Filter above: its equalities with a value can be looked up by key.
+  void Restrict(const Expr* condition) { condition_ = condition; }
 
  protected:
   void NextBatch(Batch* batch) override;
 
  private:
+  void Open();
+
   const ViewScanPlan& scan_;
+  const Expr* condition_ = nullptr;
+  Arena arena_;  // values of equalities
   std::unique_ptr<RowSource> rows_;
 };
 

@@ -127,6 +127,10 @@ bool CompiledView::keyed() const {
   return root_->keyed();
 }
 
+bool CompiledView::keyed_by_shard() const {
+  return root_->keyed_by_shard();
+}
+
 std::vector<int> CompiledView::key_columns() const {
   std::vector<int> keys = root_->key_columns();
   for (int key : keys)

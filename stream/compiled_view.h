@@ -26,6 +26,7 @@ class CompiledView {
   const std::vector<StoredColumn>& columns() const { return columns_; }
   bool keyed() const;
   std::vector<int> key_columns() const;
+  bool keyed_by_shard() const;
 
   // One step: Start (once in the view's life) or any number of Push, then Finish. The change is
   // then in delta(), errors of rows in the tally; the caller clears both.

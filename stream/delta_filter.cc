@@ -5,6 +5,7 @@ namespace sluice {
 DeltaFilter::DeltaFilter(const FilterPlan& plan, const DeltaOperator& child, ViewContext& context)
     : DeltaOperator(context),
       keyed_(child.keyed()),
+      by_shard_(child.keyed_by_shard()),
       key_columns_(child.key_columns()),
       condition_({&plan.condition, 1}, plan.children[0]->output, context),
       selection_(ColumnTypes(plan.output)) {}
@@ -26,6 +27,7 @@ DeltaProject::DeltaProject(const ProjectPlan& plan, const DeltaOperator& child,
                            ViewContext& context)
     : DeltaOperator(context),
       keyed_(child.keyed()),
+      by_shard_(child.keyed_by_shard()),
       expressions_(plan.expressions, plan.children[0]->output, context) {
   for (int key : child.key_columns()) {
     int place = -1;

@@ -12,9 +12,10 @@ class DeltaFilter : public DeltaOperator {
   void Push(size_t, const DeltaBatch& batch) override;
   bool keyed() const override { return keyed_; }
   std::vector<int> key_columns() const override { return key_columns_; }
+  bool keyed_by_shard() const override { return by_shard_; }
 
  private:
-  bool keyed_;
+  bool keyed_, by_shard_;
   std::vector<int> key_columns_;
   GuardedExpressions condition_;
   DeltaSelection selection_;
@@ -26,9 +27,10 @@ class DeltaProject : public DeltaOperator {
   void Push(size_t, const DeltaBatch& batch) override;
   bool keyed() const override { return keyed_; }
   std::vector<int> key_columns() const override { return key_columns_; }
+  bool keyed_by_shard() const override { return by_shard_; }
 
  private:
-  bool keyed_;
+  bool keyed_, by_shard_;
   std::vector<int> key_columns_;
   GuardedExpressions expressions_;
   std::vector<Column> columns_;

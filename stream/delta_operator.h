@@ -78,6 +78,7 @@ class DeltaOperator {
   // has: keys of columns that are not put out).
   virtual bool keyed() const { return false; }
   virtual std::vector<int> key_columns() const { return {}; }
+  virtual bool keyed_by_shard() const { return false; }
 
   void SetParent(DeltaOperator* parent, size_t input) {
     parent_ = parent;

@@ -10,6 +10,7 @@ DeltaScan::DeltaScan(const ViewScanPlan& plan, const RelationInfo& input, ViewCo
     : DeltaOperator(context),
       input_(plan.relation),
       keyed_(input.keyed),
+      by_shard_(input.keyed && input.by_shard),
       columns_(plan.columns.size()) {
   for (std::string_view name : plan.columns) {
     auto found = std::find_if(input.columns.begin(), input.columns.end(),

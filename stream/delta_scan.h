@@ -17,10 +17,11 @@ class DeltaScan : public DeltaOperator {
   void Push(size_t input, const DeltaBatch& batch) override;
   bool keyed() const override { return keyed_; }
   std::vector<int> key_columns() const override { return key_columns_; }
+  bool keyed_by_shard() const override { return by_shard_; }
 
  private:
   Oid input_;
-  bool keyed_;
+  bool keyed_, by_shard_;
   std::vector<size_t> stored_;  // output column → stored column
   std::vector<int> key_columns_;
   std::vector<Column> columns_;

@@ -36,6 +36,7 @@ std::string StoreInfo(const RelationInfo& info, uint64_t sequence) {
   AppendVarint(static_cast<uint64_t>(info.kind), &out);
   AppendVarint(static_cast<uint64_t>(info.state), &out);
   AppendVarint(info.keyed, &out);
+  AppendVarint(info.by_shard, &out);
   AppendVarint(info.columns.size(), &out);
   for (const StoredColumn& column : info.columns) {
     AppendText(column.name, &out);
@@ -66,6 +67,7 @@ RelationInfo LoadInfo(std::string_view bytes, uint64_t* sequence) {
   info.kind = static_cast<StoredRelationKind>(TakeVarint(&bytes));
   info.state = static_cast<RelationState>(TakeVarint(&bytes));
   info.keyed = TakeVarint(&bytes) != 0;
+  info.by_shard = TakeVarint(&bytes) != 0;
   for (uint64_t n = TakeVarint(&bytes); n > 0; n--) {
     StoredColumn column;
     column.name = TakeText(&bytes);

@@ -10,6 +10,15 @@ void AppendShard(uint32_t shard, std::string* out) {
   out->append(bytes, sizeof bytes);
 }
 
+// The first prefix that a later shard's keys can have.
+static std::string NextShard(const std::string& shard) {
+  std::string next;
+  uint32_t number = LoadBig<uint32_t>(shard.data());
+  if (number == UINT32_MAX) return std::string(kShardKeyBytes + 1, '\xff');  // behind all keys
+  AppendShard(number + 1, &next);
+  return next;
+}
+
 std::vector<Oid> TypesOf(std::span<const StoredColumn> columns) {
   std::vector<Oid> types;
   for (const StoredColumn& column : columns) types.push_back(column.type);
@@ -19,7 +28,7 @@ std::vector<Oid> TypesOf(std::span<const StoredColumn> columns) {
 StoredRelation::StoredRelation(StoreTransaction* transaction, const RelationInfo& info, bool create)
     : codec_(TypesOf(info.columns)),
       keyed_(info.keyed),
-      prefix_bytes_(info.kind == StoredRelationKind::kSource ? kShardKeyBytes : 0),
+      prefix_bytes_(!info.keyed && info.by_shard ? kShardKeyBytes : 0),
       table_(transaction, "r" + std::to_string(info.oid), create) {}
 
 std::optional<std::string_view> StoredRelation::Find(std::string_view key) const {
@@ -125,17 +134,94 @@ void StoredRelation::Apply(std::span<const DeltaBuffer::Entry> changes) {
   }
 }
 
-StoredRelationScan::StoredRelationScan(const StoredRelation* relation, std::vector<int> place,
-                                       std::span<const Oid> output_types, std::string prefix)
+StoredRelationScan::StoredRelationScan(const StoredRelation* relation, RelationInfo info,
+                                       std::vector<int> place, std::span<const Oid> output_types)
     : relation_(relation),
+      info_(std::move(info)),
       place_(std::move(place)),
-      prefix_(std::move(prefix)),
       output_(output_types),
       cursor_(relation->table()) {}
+
+namespace {
+
+// The value as one of `type`; nullopt where no value of that type equals it, or it isn't known.
+std::optional<Column> AsType(const Column& value, Oid type, Arena* arena) {
+  if (value.type == type) return value;
+  auto integer = [&]() -> std::optional<int64_t> {
+    switch (value.physical) {
+      case Physical::kInt2:
+        return value.At<int16_t>(0);
+      case Physical::kInt4:
+        return value.At<int32_t>(0);
+      case Physical::kInt8:
+        return value.At<int64_t>(0);
+      default:
+        return std::nullopt;
+    }
+  };
+  bool integers = (type == kInt2Oid || type == kInt4Oid || type == kInt8Oid) &&
+                  (value.type == kInt2Oid || value.type == kInt4Oid || value.type == kInt8Oid);
+  if (!integers) return std::nullopt;
+  int64_t number = *integer();
+  Column as{type, PhysicalOf(type), 0, nullptr, arena->Allocate(8)};
+  if (type == kInt2Oid) *as.Data<int16_t>() = static_cast<int16_t>(number);
+  if (type == kInt4Oid) *as.Data<int32_t>() = static_cast<int32_t>(number);
+  if (type == kInt8Oid) *as.Data<int64_t>() = number;
+  bool fits =
+      type == kInt8Oid || number == (type == kInt2Oid ? as.At<int16_t>(0) : as.At<int32_t>(0));
+  if (!fits) return std::nullopt;
+  return as;
+}
+
+}  // namespace
+
+void StoredRelationScan::Restrict(std::span<const Equality> equalities) {
+  std::vector<Oid> types;
+  std::vector<Column> values;
+  Arena arena;
+  for (int key : info_.key_columns) {
+    const StoredColumn& column = info_.columns[static_cast<size_t>(key)];
+    std::optional<Column> value;
+    for (const Equality& equality : equalities)
+      if (equality.column == column.name) value = AsType(equality.value, column.type, &arena);
+    if (!value) break;
+    types.push_back(column.type);
+    values.push_back(*value);
+  }
+  if (!values.empty()) KeyEncoder(types).Append(values, 0, &wanted_);
+}
 
 void StoredRelationScan::Rescan() {
   started_ = done_ = false;
   repeats_ = 0;
+}
+
+bool StoredRelationScan::SeekPrefix() {
+  if (!info_.by_shard || wanted_.empty()) {
+    prefix_ = wanted_.substr(0, kCutKeyBytes);
+    return cursor_.Seek(prefix_) && cursor_.key().starts_with(prefix_);
+  }
+  // The next shard that has rows at all, until one has the key.
+  for (bool found = started_ ? cursor_.Seek(prefix_) : cursor_.First(); found;) {
+    std::string shard(cursor_.key().substr(0, kShardKeyBytes));
+    prefix_ = (shard + wanted_).substr(0, kCutKeyBytes);
+    found = cursor_.Seek(prefix_);
+    if (found && cursor_.key().starts_with(prefix_)) return true;
+    if (found && cursor_.key().starts_with(shard)) found = cursor_.Seek(NextShard(shard));
+  }
+  return false;
+}
+
+bool StoredRelationScan::Advance() {
+  if (!started_) {
+    bool found = SeekPrefix();
+    started_ = true;
+    return found;
+  }
+  if (cursor_.Next() && cursor_.key().starts_with(prefix_)) return true;
+  if (!info_.by_shard || wanted_.empty()) return false;
+  prefix_ = NextShard(prefix_.substr(0, kShardKeyBytes));
+  return SeekPrefix();
 }
 
 void StoredRelationScan::Next(Batch* batch) {
@@ -143,9 +229,7 @@ void StoredRelationScan::Next(Batch* batch) {
   size_t rows = 0;
   while (rows < kBatchRows && !done_) {
     if (repeats_ == 0) {
-      bool found = started_ ? cursor_.Next() : cursor_.Seek(prefix_);
-      started_ = true;
-      done_ = !found || !cursor_.key().starts_with(prefix_);
+      done_ = !Advance();
       if (done_) break;
       repeats_ = relation_->Unpack(cursor_.key(), cursor_.value()).count;
     }

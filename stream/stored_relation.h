@@ -63,16 +63,24 @@ std::vector<Oid> TypesOf(std::span<const StoredColumn> columns);
 // Reads stored rows in key order into batches, a row of multiplicity n n times.
 class StoredRelationScan : public RowSource {
  public:
-  // place: stored column → output column or -1. Only keys that begin with `prefix`.
-  StoredRelationScan(const StoredRelation* relation, std::vector<int> place,
-                     std::span<const Oid> output_types, std::string prefix = {});
+  // place: stored column → output column or -1.
+  StoredRelationScan(const StoredRelation* relation, RelationInfo info, std::vector<int> place,
+                     std::span<const Oid> output_types);
+  void Restrict(std::span<const Equality> equalities) override;
   void Next(Batch* batch) override;
   void Rescan() override;
 
  private:
+  // To the next entry that is wanted; false: there is none.
+  bool Advance();
+  bool SeekPrefix();
+
   const StoredRelation* relation_;
+  RelationInfo info_;
   std::vector<int> place_;
-  std::string prefix_;
+  // Restricted: how wanted keys go on behind the shard's number; looked for on each shard in turn.
+  std::string wanted_;
+  std::string prefix_;  // of the keys being read
   BatchBuffer output_;
   LmdbCursor cursor_;
   bool started_ = false, done_ = false;

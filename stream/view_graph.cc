@@ -199,6 +199,7 @@ void ViewGraph::Epoch::AddSource(const SourceDefinition& source) {
   info.columns = source.columns;
   info.key_columns = source.key_columns;
   info.keyed = !source.key_columns.empty();
+  info.by_shard = true;
   for (int column : source.key_columns)
     if (!CanEncodeKey(info.columns[static_cast<size_t>(column)].type))
       Refuse(
@@ -258,6 +259,7 @@ void ViewGraph::Epoch::AddView(Oid view, std::shared_ptr<const ViewPlan> plan,
   node.info.columns = node.compiled->columns();
   node.info.keyed = node.compiled->keyed();
   node.info.key_columns = node.compiled->key_columns();
+  node.info.by_shard = node.compiled->keyed_by_shard();
   node.stored = std::make_unique<StoredRelation>(&graph_->transaction, node.info, true);
   for (Oid input : plan->inputs)
     node.edges[input].at_end = graph_->Known(input).stored->table().entries() == 0;

@@ -166,6 +166,38 @@ TEST(ViewGraphTest, AContradictionStopsTheEpochAndNamesTheSource) {
   h.Commit();
 }
 
+TEST(ViewGraphTest, AKeyIsFoundOnEveryShard) {
+  ViewHarness h;
+  h.AddTable("t", {"id int8", "g int4", "s text"}, {0});
+  h.CreateView("copy", "SELECT s, id FROM t");
+  h.CreateView("sums", "SELECT g, count(*) AS n FROM t GROUP BY g");
+  h.CreateView("odd", "SELECT s FROM t");  // does not show its key
+  for (int i = 0; i < 3000; i++)
+    h.Insert("t", {{std::to_string(i % 1000), std::to_string(i % 7), "x"}},
+             static_cast<uint32_t>(5 + i / 1000 * 10));
+  h.Commit();
+  auto count = [&](const std::string& view, std::string_view column, int32_t value) {
+    auto snapshot = h.store().Snapshot();
+    std::string_view columns[] = {column};
+    auto rows = snapshot->Scan(h.OidOf(view), columns);
+    Column equal{kInt4Oid, Physical::kInt4, 0, nullptr, &value};
+    RowSource::Equality equality{column, equal};
+    rows->Restrict({&equality, 1});
+    size_t found = 0;
+    for (int round = 0; round < 2; round++, rows->Rescan()) {
+      found = 0;
+      Batch batch;
+      for (rows->Next(&batch); batch.rows > 0; rows->Next(&batch)) found += batch.rows;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("copy", "id", 77), 3u);
+  EXPECT_EQ(count("copy", "id", 999), 3u);
+  EXPECT_EQ(count("copy", "id", 5000), 0u);
+  EXPECT_EQ(count("sums", "g", 3), 1u);
+  EXPECT_EQ(count("sums", "n", 3), 7u);  // no key column: all rows
+}
+
 TEST(ViewGraphTest, WhatChangesByItselfIsRefused) {
   ViewHarness h;
   h.AddTable("t", {"id int4", "v int4"}, {0});

@@ -204,27 +204,8 @@ std::unique_ptr<RowSource> ViewSnapshot::Scan(Oid relation,
   RelationInfo info = impl_->Known(relation);
   std::vector<Oid> types;
   std::vector<int> place = Places(info, columns, &types);
-  return std::make_unique<StoredRelationScan>(&impl_->Stored(info), std::move(place), types);
-}
-
-std::unique_ptr<RowSource> ViewSnapshot::Lookup(Oid relation,
-                                                std::span<const std::string_view> columns,
-                                                std::span<const Column> key, uint32_t shard) const {
-  RelationInfo info = impl_->Known(relation);
-  SLUICE_ASSERT(key.size() <= info.key_columns.size());
-  std::vector<Oid> types, key_types;
-  std::vector<int> place = Places(info, columns, &types);
-  for (size_t i = 0; i < key.size(); i++)
-    key_types.push_back(info.columns[static_cast<size_t>(info.key_columns[i])].type);
-  std::string prefix, buffer;
-  if (info.kind == StoredRelationKind::kSource) AppendShard(shard, &prefix);
-  KeyEncoder(key_types).Append(key, 0, &prefix);
-  if (IsLongKey(prefix)) {
-    bool whole = key.size() == info.key_columns.size();
-    prefix = whole ? std::string(StoredKey(prefix, &buffer)) : prefix.substr(0, kCutKeyBytes);
-  }
-  return std::make_unique<StoredRelationScan>(&impl_->Stored(info), std::move(place), types,
-                                              std::move(prefix));
+  return std::make_unique<StoredRelationScan>(&impl_->Stored(info), std::move(info),
+                                              std::move(place), types);
 }
 
 std::optional<std::string> ViewSnapshot::Get(std::string_view key) const {

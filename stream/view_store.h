@@ -47,14 +47,16 @@ enum class StoredRelationKind : uint8_t { kSource, kView };
 enum class RelationState : uint8_t { kCreating, kCaughtUp, kCreated, kFailed };
 
 // A stored relation: a bag of rows in key order. keyed: no two rows have the same key at a time.
-//   keyed:   the key is the key columns in an order-preserving encoding (of a source: behind the
-//            shard's number), or of columns that the view does not show (no key_columns then).
+//   keyed:   the key is the key columns in an order-preserving encoding, of a source and what only
+//            filters and projects it behind the shard's number; or of columns that the view does
+//            not show (no key_columns then).
 //   keyless: the row itself is the key and is stored with its multiplicity.
 struct RelationInfo {
   Oid oid = kInvalidOid;  // the catalog's
   StoredRelationKind kind = StoredRelationKind::kSource;
   std::vector<StoredColumn> columns;
   bool keyed = false;
+  bool by_shard = false;  // keys begin with the shard's number
   std::vector<int> key_columns;
   std::vector<Oid> inputs;  // of a view: each once
   RelationState state = RelationState::kCreating;
@@ -79,12 +81,9 @@ class ViewSnapshot {
   // error of an expression on a row that is still there. 55000 while it isn't kCreated.
   void CheckReadable(Oid relation) const;
   // `columns`: by name, in output order. Rows of multiplicity n come n times. The scan must not
-  // outlive the snapshot.
+  // outlive the snapshot. Restrict()ed to values of the first key columns, it reads only those
+  // keys.
   std::unique_ptr<RowSource> Scan(Oid relation, std::span<const std::string_view> columns) const;
-  // Rows whose first key columns equal `key`, one-row columns (of a source: on `shard`). Where
-  // those are only some of the key columns and long, others may be among them.
-  std::unique_ptr<RowSource> Lookup(Oid relation, std::span<const std::string_view> columns,
-                                    std::span<const Column> key, uint32_t shard = 0) const;
   // The feeding half's records (Epoch::Put).
   std::optional<std::string> Get(std::string_view key) const;
   void ForEach(std::string_view prefix,
