@@ -62,8 +62,8 @@ TEST(KeyEncodingTest, OrderAndEqualityAreThoseOfTheValues) {
   for (const Case& test : Cases()) {
     if (!CanCollate(test.collation)) continue;  // this host lacks the locale
     ASSERT_TRUE(EncodesOrder(test.type, test.collation)) << test.type;
-    KeyEncoder up({{test.type, false, false, test.collation}});
-    KeyEncoder down({{test.type, true, false, test.collation}});
+    KeyEncoder up(std::vector<KeyColumn>{{test.type, false, false, test.collation}});
+    KeyEncoder down(std::vector<KeyColumn>{{test.type, true, false, test.collation}});
     CompareFn compare = FindCompare(test.type);
     for (const std::string& a : test.values)
       for (const std::string& b : test.values) {
@@ -92,7 +92,7 @@ TEST(KeyEncodingTest, NullsGoWhereTheyAreWanted) {
   Column zero = MakeConstantColumn(kInt4Oid, std::string_view("\0\0\0\0", 4), false, &arena);
   for (bool descending : {false, true})
     for (bool first : {false, true}) {
-      KeyEncoder encoder({{kInt4Oid, descending, first}});
+      KeyEncoder encoder(std::vector<KeyColumn>{{kInt4Oid, descending, first}});
       std::string a, b;
       encoder.AppendColumn(0, null, 0, &a);
       encoder.AppendColumn(0, zero, 0, &b);
