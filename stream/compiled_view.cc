@@ -7,6 +7,7 @@
 #include "stream/delta_join.h"
 #include "stream/delta_set_op.h"
 #include "stream/delta_top_n.h"
+#include "stream/delta_window.h"
 #include "stream/stored_relation.h"
 
 namespace sluice {
@@ -41,6 +42,9 @@ CompiledView::CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan,
       context_{view, transaction, create, &state_, {}} {
   executor_context_.shared_arena = &arena_;
   executor_context_.settings = &plan_->settings;
+  const char* directory = nullptr;  // what the executor's nodes spill goes beside the store
+  mdb_env_get_path(mdb_txn_env(transaction->txn), &directory);
+  executor_context_.temp_directory = directory;
   state_.statement = plan_->statement;
   state_.context = &executor_context_;
   state_.statistics = &statistics_;
@@ -110,6 +114,9 @@ std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
     case PlanKind::kSetOp:
       compile_children();
       return std::make_unique<DeltaSetOp>(static_cast<const SetOpPlan&>(plan), context_);
+    case PlanKind::kWindowAgg:
+      compile_children();
+      return std::make_unique<DeltaWindow>(static_cast<const WindowAggPlan&>(plan), context_);
     case PlanKind::kLimit:
       compile_children();
       return std::make_unique<DeltaTopN>(
