@@ -14,7 +14,11 @@ struct Output {
   std::string text;
 };
 
+<<<<<<< HEAD
 Output RunCommand(const std::string& command) {
+=======
+Output RunShell(const std::string& command) {
+>>>>>>> 1f75d1f (Client tests: the packages that they need)
   Output output;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   char buffer[4096];
@@ -49,11 +53,20 @@ class Clients : public ::testing::Test {
   }
 
   static Output Psql(const std::string& command) {
+<<<<<<< HEAD
     return RunCommand(fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
   }
   static void RunPython(const std::string& script) {
     Output output = RunCommand(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'", SourceDirectory(),
                                     script, cluster_->Url()));
+=======
+    return RunShell(
+        fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
+  }
+  static void RunPython(const std::string& script) {
+    Output output = RunShell(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'",
+                                         SourceDirectory(), script, cluster_->Url()));
+>>>>>>> 1f75d1f (Client tests: the packages that they need)
     EXPECT_EQ(output.status, 0) << output.text;
   }
 
@@ -62,18 +75,18 @@ class Clients : public ::testing::Test {
 
 TEST_F(Clients, PsqlsCommandsRun) {
   for (const char* command :
-       {"\\d",        "\\dt",        "\\dt+",       "\\d people", "\\d+ people", "\\d rich",
-        "\\d+ rich",  "\\dv",        "\\dv+",       "\\di",       "\\ds",        "\\dn",
-        "\\dn+",      "\\du",        "\\du+",       "\\dg",       "\\l",         "\\l+",
-        "\\df",       "\\df abs",    "\\df+ now",   "\\dT",       "\\dT+",       "\\dT mood",
-        "\\dx",       "\\des",       "\\des+",      "\\det",      "\\det+",      "\\dew",
-        "\\dew+",     "\\deu",       "\\deu+",      "\\dp",       "\\dm",        "\\dy",
-        "\\da",       "\\da count",  "\\db",        "\\db+",      "\\dc",        "\\dC",
-        "\\dd",       "\\dD",        "\\ddp",       "\\dE",       "\\dF",        "\\dFd",
-        "\\dFp",      "\\dFt",       "\\dl",        "\\dL",       "\\dO",        "\\do",
-        "\\dP",       "\\drds",      "\\dRp",       "\\dRs",      "\\dX",        "\\dA",
-        "\\dA+",      "\\dconfig",   "\\sv rich",   "\\dAc",      "\\dAf",       "\\dAo",
-        "\\dAp",      "\\d people_1", "\\z",         "\\dt public.*", "\\d pg_class", "\\dS"}) {
+       {"\\d",       "\\dt",         "\\dt+",     "\\d people",    "\\d+ people",  "\\d rich",
+        "\\d+ rich", "\\dv",         "\\dv+",     "\\di",          "\\ds",         "\\dn",
+        "\\dn+",     "\\du",         "\\du+",     "\\dg",          "\\l",          "\\l+",
+        "\\df",      "\\df abs",     "\\df+ now", "\\dT",          "\\dT+",        "\\dT mood",
+        "\\dx",      "\\des",        "\\des+",    "\\det",         "\\det+",       "\\dew",
+        "\\dew+",    "\\deu",        "\\deu+",    "\\dp",          "\\dm",         "\\dy",
+        "\\da",      "\\da count",   "\\db",      "\\db+",         "\\dc",         "\\dC",
+        "\\dd",      "\\dD",         "\\ddp",     "\\dE",          "\\dF",         "\\dFd",
+        "\\dFp",     "\\dFt",        "\\dl",      "\\dL",          "\\dO",         "\\do",
+        "\\dP",      "\\drds",       "\\dRp",     "\\dRs",         "\\dX",         "\\dA",
+        "\\dA+",     "\\dconfig",    "\\sv rich", "\\dAc",         "\\dAf",        "\\dAo",
+        "\\dAp",     "\\d people_1", "\\z",       "\\dt public.*", "\\d pg_class", "\\dS"}) {
     Output output = Psql(command);
     EXPECT_EQ(output.status, 0) << command << "\n" << output.text;
     EXPECT_EQ(output.text.find("ERROR"), std::string::npos) << command << "\n" << output.text;
@@ -112,8 +125,9 @@ TEST_F(Clients, SystemViewsHavePostgresColumns) {
     Answer answer = client.Query("SELECT * FROM " + *view[0] + " LIMIT 0");
     if (answer.sqlstate == "0A000") continue;  // not supported, and said so
     ASSERT_EQ(answer.sqlstate, "") << *view[0] << ": " << answer.message;
-    Answer columns = client.Must("SELECT attname, atttypid FROM pg_attribute WHERE attrelid = " +
-                                 *view[1] + " AND attnum > 0 ORDER BY attnum");
+    Answer columns =
+        client.Must("SELECT attname, atttypid FROM pg_attribute WHERE attrelid = " + *view[1] +
+                    " AND attnum > 0 ORDER BY attnum");
     ASSERT_EQ(answer.names.size(), columns.rows.size()) << *view[0];
     for (size_t i = 0; i < columns.rows.size(); i++) {
       EXPECT_EQ(answer.names[i], *columns.rows[i][0]) << *view[0];
