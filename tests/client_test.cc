@@ -14,11 +14,7 @@ struct Output {
   std::string text;
 };
 
-<<<<<<< HEAD
-Output RunCommand(const std::string& command) {
-=======
 Output RunShell(const std::string& command) {
->>>>>>> 1f75d1f (Client tests: the packages that they need)
   Output output;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   char buffer[4096];
@@ -31,20 +27,18 @@ Output RunShell(const std::string& command) {
 class Clients : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = new Cluster(Cluster::Options{.shards = 2});
-    for (int shard = 1; shard <= 2; shard++) {
-      Client client(cluster_->ShardUrl(shard));
-      client.Must("CREATE TYPE mood AS ENUM ('sad', 'happy')");
-      client.Must(
-          "CREATE TABLE people (id int8 PRIMARY KEY, name text NOT NULL DEFAULT 'x', "
-          "born date, balance numeric(12,2), feels mood)");
-      client.Must(fmt::format(
-          "INSERT INTO people SELECT i, 'n' || i, date '2000-01-01' + i, i / 4.0, 'happy' "
-          "FROM generate_series({}, 20, 2) i",
-          shard));
-    }
+    cluster_ = new Cluster(Cluster::Options{.shards = 1});
+    Client(cluster_->ShardUrl(1)).Must("CREATE TABLE outside (id int PRIMARY KEY, at timestamptz)");
     Client client(cluster_->Url());
-    client.Must("CALL sluice.attach_table('people')");
+    client.Must("CREATE TYPE mood AS ENUM ('sad', 'happy')");
+    client.Must(
+        "CREATE TABLE people (id int8 PRIMARY KEY, name text NOT NULL DEFAULT 'x', born date, "
+        "balance numeric(12,2) CHECK (balance > 0), feels mood)");
+    client.Must("COMMENT ON COLUMN people.born IS 'the day'");
+    client.Must(
+        "INSERT INTO people SELECT i, 'n' || i, date '2000-01-01' + i, i / 4.0, 'happy' "
+        "FROM generate_series(1, 20) i");
+    client.Must("CALL sluice.attach_table('outside')");
     client.Must("CREATE VIEW rich AS SELECT id, name FROM people WHERE balance > 3");
   }
   static void TearDownTestSuite() {
@@ -53,20 +47,12 @@ class Clients : public ::testing::Test {
   }
 
   static Output Psql(const std::string& command) {
-<<<<<<< HEAD
-    return RunCommand(fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
-  }
-  static void RunPython(const std::string& script) {
-    Output output = RunCommand(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'", SourceDirectory(),
-                                    script, cluster_->Url()));
-=======
     return RunShell(
         fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
   }
   static void RunPython(const std::string& script) {
     Output output = RunShell(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'",
                                          SourceDirectory(), script, cluster_->Url()));
->>>>>>> 1f75d1f (Client tests: the packages that they need)
     EXPECT_EQ(output.status, 0) << output.text;
   }
 
@@ -75,18 +61,19 @@ class Clients : public ::testing::Test {
 
 TEST_F(Clients, PsqlsCommandsRun) {
   for (const char* command :
-       {"\\d",       "\\dt",         "\\dt+",     "\\d people",    "\\d+ people",  "\\d rich",
-        "\\d+ rich", "\\dv",         "\\dv+",     "\\di",          "\\ds",         "\\dn",
-        "\\dn+",     "\\du",         "\\du+",     "\\dg",          "\\l",          "\\l+",
-        "\\df",      "\\df abs",     "\\df+ now", "\\dT",          "\\dT+",        "\\dT mood",
-        "\\dx",      "\\des",        "\\des+",    "\\det",         "\\det+",       "\\dew",
-        "\\dew+",    "\\deu",        "\\deu+",    "\\dp",          "\\dm",         "\\dy",
-        "\\da",      "\\da count",   "\\db",      "\\db+",         "\\dc",         "\\dC",
-        "\\dd",      "\\dD",         "\\ddp",     "\\dE",          "\\dF",         "\\dFd",
-        "\\dFp",     "\\dFt",        "\\dl",      "\\dL",          "\\dO",         "\\do",
-        "\\dP",      "\\drds",       "\\dRp",     "\\dRs",         "\\dX",         "\\dA",
-        "\\dA+",     "\\dconfig",    "\\sv rich", "\\dAc",         "\\dAf",        "\\dAo",
-        "\\dAp",     "\\d people_1", "\\z",       "\\dt public.*", "\\d pg_class", "\\dS"}) {
+       {"\\d",       "\\dt",        "\\dt+",        "\\d people", "\\d+ people",   "\\d rich",
+        "\\d+ rich", "\\dv",        "\\dv+",        "\\di",       "\\ds",          "\\dn",
+        "\\dn+",     "\\du",        "\\du+",        "\\dg",       "\\l",           "\\l+",
+        "\\df",      "\\df abs",    "\\df+ now",    "\\dT",       "\\dT+",         "\\dT mood",
+        "\\dx",      "\\des",       "\\des+",       "\\det",      "\\det+",        "\\dew",
+        "\\dew+",    "\\deu",       "\\deu+",       "\\dp",       "\\dm",          "\\dy",
+        "\\da",      "\\da count",  "\\db",         "\\db+",      "\\dc",          "\\dC",
+        "\\dd",      "\\dD",        "\\ddp",        "\\dE",       "\\dF",          "\\dFd",
+        "\\dFp",     "\\dFt",       "\\dl",         "\\dL",       "\\dO",          "\\do",
+        "\\dP",      "\\drds",      "\\dRp",        "\\dRs",      "\\dX",          "\\dA",
+        "\\dA+",     "\\dconfig",   "\\sv rich",    "\\dAc",      "\\dAf",         "\\dAo",
+        "\\dAp",     "\\d outside", "\\d+ outside", "\\z",        "\\dt public.*", "\\d pg_class",
+        "\\dS"}) {
     Output output = Psql(command);
     EXPECT_EQ(output.status, 0) << command << "\n" << output.text;
     EXPECT_EQ(output.text.find("ERROR"), std::string::npos) << command << "\n" << output.text;
@@ -96,7 +83,8 @@ TEST_F(Clients, PsqlsCommandsRun) {
 TEST_F(Clients, PsqlShowsATable) {
   std::string text = Psql("\\d people").text;
   for (const char* part :
-       {"\"public.people\"", "id      | bigint", "not null | 'x'::text", "numeric(12,2)", "mood"})
+       {"\"public.people\"", "id      | bigint", "not null | 'x'::text", "numeric(12,2)", "mood",
+        "\"people_pkey\" PRIMARY KEY, btree (id)", "people_balance_check"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   text = Psql("\\d+ rich").text;
   EXPECT_NE(text.find("View definition"), std::string::npos) << text;
