@@ -241,6 +241,7 @@ Expr* TransformField(ParseState& p, const PgQuery__AIndirection& raw) {
 
 bool AddRowTargets(ParseState& p, const PgQuery__Node* value, std::string_view name) {
   if (!IsQueryFunction(value)) return false;
+  if (name.empty()) name = RawString(value->func_call->funcname[value->func_call->n_funcname - 1]);
   int location = p.Location(value->func_call->location);
   // A client would have to be shown a row.
   if (p.parent == nullptr) RefuseAt(p, location, "a row as a value");

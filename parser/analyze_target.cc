@@ -121,12 +121,12 @@ void TransformTargetList(ParseState& p, RawNode** list, size_t count) {
       ExpandStar(p, *raw.val->column_ref);
       continue;
     }
-    std::string_view name =
-        HasText(raw.name) ? p.a.arena->CopyString(raw.name) : FigureColumnName(p, raw.val);
-    if (AddRowTargets(p, raw.val, name)) continue;
+    if (AddRowTargets(p, raw.val, HasText(raw.name) ? raw.name : "")) continue;
     p.set_function = SetFunctionOfTarget(raw.val);
     Expr* expr = TransformExpr(p, raw.val);
     p.set_function = nullptr;
+    std::string_view name =
+        HasText(raw.name) ? p.a.arena->CopyString(raw.name) : FigureColumnName(p, raw.val);
     p.targets.push_back({expr, name, false});
   }
 }
