@@ -102,17 +102,17 @@ SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema
        NULL::name AS self_referencing_column_name, NULL::varchar AS reference_generation,
        NULL::name AS user_defined_type_catalog, NULL::name AS user_defined_type_schema,
        NULL::name AS user_defined_type_name,
-       (CASE WHEN c.relkind IN ('r', 'p', 'f') THEN 'YES' ELSE 'NO' END)::varchar
+       (CASE WHEN c.relkind IN ('r', 'p', 'f') THEN 'YES' ELSE 'NO' END)::varchar(3)
          AS is_insertable_into,
-       'NO'::varchar AS is_typed, NULL::varchar AS commit_action
+       'NO'::varchar(3) AS is_typed, NULL::varchar AS commit_action
 FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'f', 'p'))"},
     {"information_schema", "views", R"(
 SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
        pg_catalog.pg_get_viewdef(c.oid)::varchar AS view_definition, 'NONE'::varchar AS check_option,
-       'NO'::varchar AS is_updatable, 'NO'::varchar AS is_insertable_into,
-       'NO'::varchar AS is_trigger_updatable, 'NO'::varchar AS is_trigger_deletable,
-       'NO'::varchar AS is_trigger_insertable_into
+       'NO'::varchar(3) AS is_updatable, 'NO'::varchar(3) AS is_insertable_into,
+       'NO'::varchar(3) AS is_trigger_updatable, 'NO'::varchar(3) AS is_trigger_deletable,
+       'NO'::varchar(3) AS is_trigger_insertable_into
 FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON n.oid = c.relnamespace
 WHERE c.relkind = 'v')"},
     {"information_schema", "columns", R"(
@@ -120,7 +120,7 @@ SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema
        a.attname AS column_name, a.attnum::int4 AS ordinal_position,
        (CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END)::varchar
          AS column_default,
-       (CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END)::varchar AS is_nullable,
+       (CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END)::varchar(3) AS is_nullable,
        (CASE WHEN t.typelem <> 0 AND t.typlen = -1 AND t.typcategory = 'A' THEN 'ARRAY'
              WHEN tn.nspname = 'pg_catalog' THEN pg_catalog.format_type(a.atttypid, NULL)
              ELSE 'USER-DEFINED' END)::varchar AS data_type,
@@ -155,17 +155,17 @@ SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema
        pg_catalog.current_database() AS udt_catalog, tn.nspname AS udt_schema, t.typname AS udt_name,
        NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
        NULL::int4 AS maximum_cardinality, a.attnum::text::name AS dtd_identifier,
-       'NO'::varchar AS is_self_referencing,
-       (CASE WHEN a.attidentity IN ('a', 'd') THEN 'YES' ELSE 'NO' END)::varchar AS is_identity,
+       'NO'::varchar(3) AS is_self_referencing,
+       (CASE WHEN a.attidentity IN ('a', 'd') THEN 'YES' ELSE 'NO' END)::varchar(3) AS is_identity,
        (CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END)::varchar
          AS identity_generation,
        s.seqstart::varchar AS identity_start, s.seqincrement::varchar AS identity_increment,
        s.seqmax::varchar AS identity_maximum, s.seqmin::varchar AS identity_minimum,
-       (CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END)::varchar AS identity_cycle,
+       (CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END)::varchar(3) AS identity_cycle,
        (CASE WHEN a.attgenerated = '' THEN 'NEVER' ELSE 'ALWAYS' END)::varchar AS is_generated,
        (CASE WHEN a.attgenerated <> '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END)::varchar
          AS generation_expression,
-       (CASE WHEN c.relkind IN ('r', 'p', 'f') THEN 'YES' ELSE 'NO' END)::varchar AS is_updatable
+       (CASE WHEN c.relkind IN ('r', 'p', 'f') THEN 'YES' ELSE 'NO' END)::varchar(3) AS is_updatable
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON a.attrelid = c.oid
 JOIN pg_catalog.pg_namespace n ON c.relnamespace = n.oid
@@ -186,10 +186,10 @@ SELECT pg_catalog.current_database() AS constraint_catalog, cn.nspname AS constr
        c.relname AS table_name,
        (CASE con.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'p' THEN 'PRIMARY KEY'
                          WHEN 'u' THEN 'UNIQUE' END)::varchar AS constraint_type,
-       (CASE WHEN con.condeferrable THEN 'YES' ELSE 'NO' END)::varchar AS is_deferrable,
-       (CASE WHEN con.condeferred THEN 'YES' ELSE 'NO' END)::varchar AS initially_deferred,
-       'YES'::varchar AS enforced,
-       (CASE WHEN con.contype = 'u' THEN 'YES' END)::varchar AS nulls_distinct
+       (CASE WHEN con.condeferrable THEN 'YES' ELSE 'NO' END)::varchar(3) AS is_deferrable,
+       (CASE WHEN con.condeferred THEN 'YES' ELSE 'NO' END)::varchar(3) AS initially_deferred,
+       'YES'::varchar(3) AS enforced,
+       (CASE WHEN con.contype = 'u' THEN 'YES' END)::varchar(3) AS nulls_distinct
 FROM pg_catalog.pg_constraint con
 JOIN pg_catalog.pg_namespace cn ON cn.oid = con.connamespace
 JOIN pg_catalog.pg_class c ON con.conrelid = c.oid
@@ -198,7 +198,8 @@ WHERE con.contype NOT IN ('t', 'x') AND c.relkind IN ('r', 'p')
 UNION ALL
 SELECT pg_catalog.current_database(), n.nspname,
        (n.oid::text || '_' || c.oid::text || '_' || a.attnum::text || '_not_null')::name,
-       pg_catalog.current_database(), n.nspname, c.relname, 'CHECK', 'NO', 'NO', 'YES', NULL
+       pg_catalog.current_database(), n.nspname, c.relname, 'CHECK'::varchar, 'NO'::varchar(3),
+       'NO'::varchar(3), 'YES'::varchar(3), NULL::varchar(3)
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON a.attrelid = c.oid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -274,7 +275,7 @@ SELECT pg_catalog.current_database() AS sequence_catalog, n.nspname AS sequence_
        2 AS numeric_precision_radix, 0 AS numeric_scale, s.seqstart::varchar AS start_value,
        s.seqmin::varchar AS minimum_value, s.seqmax::varchar AS maximum_value,
        s.seqincrement::varchar AS increment,
-       (CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END)::varchar AS cycle_option
+       (CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END)::varchar(3) AS cycle_option
 FROM pg_catalog.pg_sequence s
 JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

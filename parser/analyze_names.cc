@@ -318,11 +318,24 @@ Expr* TransformColumnRef(ParseState& p, const PgQuery__ColumnRef& ref) {
   return MakeColumnExpr(p, *column, levels_up, location);
 }
 
+Expr* FindRowField(ParseState& p, const PgQuery__ColumnRef& ref, std::string_view field) {
+  std::string name = RowFieldName(RawString(ref.fields[ref.n_fields - 1]), field);
+  int location = p.Location(ref.location), levels_up = 0;
+  if (ref.n_fields == 1) return FindColumnByName(p, name, false, location);
+  if (ref.n_fields != 2) return nullptr;
+  const NsItem* item = FindItem(p, {}, RawString(ref.fields[0]), location, &levels_up);
+  const NsColumn* column = item == nullptr ? nullptr : FindInItem(p, *item, name, location);
+  return column == nullptr ? nullptr : MakeColumnExpr(p, *column, levels_up, location);
+}
+
 void ExpandStar(ParseState& p, const PgQuery__ColumnRef& ref) {
   int location = p.Location(ref.location);
   auto add_all = [&](const NsItem& item, int levels_up) {
-    for (const NsColumn& column : *item.columns)
+    for (const NsColumn& column : *item.columns) {
+      if (column.name.find(kRowFieldMark) != column.name.npos)
+        RefuseAt(p, location, "a row as a value");
       p.targets.push_back({MakeColumnExpr(p, column, levels_up, location), column.name, false});
+    }
   };
   if (ref.n_fields == 1) {
     bool any = false;

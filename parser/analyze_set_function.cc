@@ -79,6 +79,7 @@ Expr* NormalizeSetFunction(ParseState& p, Expr* call) {
 
 Expr* AddSelectFunction(ParseState& p, Expr* call, std::string_view name, int location) {
   for (int rel : p.select_functions) {
+    if (p.rels[static_cast<size_t>(rel)].function == nullptr) continue;
     const Expr& other = *p.rels[static_cast<size_t>(rel)].function;
     bool beside = call->function == kSubscripts && other.function == kUnnest &&
                   IsOne(*call->args[1]) && EqualExprs(call->args[0], other.args[0]);
@@ -178,7 +179,82 @@ const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call
   return nullptr;
 }
 
+namespace {
+
+// The call in the select list as a FROM item; the same call again is the same item, as they would
+// run in step.
+int AddRowFunction(ParseState& p, const PgQuery__FuncCall& call) {
+  int location = p.Location(call.location);
+  Expr* argument = call.n_args == 1 ? TransformExpr(p, call.args[0]) : nullptr;
+  for (const RowFunction& known : p.row_functions)
+    if (argument != nullptr && EqualExprs(known.argument, argument) &&
+        known.name == RawString(call.funcname[call.n_funcname - 1]))
+      return known.rel;
+  if (argument == nullptr || !p.select_functions.empty())
+    RefuseAt(p, location, "several set-returning functions in the select list");
+  QueryRel rel{};
+  rel.kind = RelKind::kSubquery;
+  rel.alias = p.a.arena->CopyString(RawString(call.funcname[call.n_funcname - 1]));
+  {
+    ClauseScope clause(p, Clause::kFromSubselect);
+    rel.subquery = TransformQueryFunction(p, call);
+  }
+  rel.lateral = ContainsColumn(*rel.subquery, 1);
+  std::vector<QueryColumn> columns;
+  for (const Target& target : rel.subquery->targets)
+    if (!target.junk)
+      columns.push_back(
+          {target.name, target.expr->type, target.expr->typmod, target.expr->collation});
+  rel.columns = p.a.arena->CopyArray(columns);
+  int index = AddRel(p, rel);
+  p.select_functions.push_back(index);
+  p.row_functions.push_back({rel.alias, argument, index});
+  return index;
+}
+
+bool IsQueryFunction(const PgQuery__Node* node) {
+  if (node == nullptr || node->node_case != PG_QUERY__NODE__NODE_FUNC_CALL) return false;
+  const PgQuery__FuncCall& call = *node->func_call;
+  std::string_view schema = call.n_funcname > 1 ? RawString(call.funcname[0]) : "pg_catalog";
+  for (const QueryFunction& function : kQueryFunctions)
+    if (function.name == RawString(call.funcname[call.n_funcname - 1]) && function.schema == schema)
+      return true;
+  return false;
+}
+
+// (f(x)).field, (t.rows).field; nullptr: neither.
+Expr* TransformField(ParseState& p, const PgQuery__AIndirection& raw) {
+  if (raw.n_indirection != 1 || raw.indirection[0]->node_case != PG_QUERY__NODE__NODE_STRING)
+    return nullptr;
+  std::string_view field = RawString(raw.indirection[0]);
+  if (raw.arg->node_case == PG_QUERY__NODE__NODE_COLUMN_REF)
+    return FindRowField(p, *raw.arg->column_ref, field);
+  if (!IsQueryFunction(raw.arg) || p.clause != Clause::kSelectTarget) return nullptr;
+  int rel = AddRowFunction(p, *raw.arg->func_call);
+  std::span<const QueryColumn> columns = p.rels[static_cast<size_t>(rel)].columns;
+  for (size_t i = 0; i < columns.size(); i++)
+    if (columns[i].name == field) return RelColumn(p, rel, static_cast<int>(i), -1);
+  return nullptr;
+}
+
+}  // namespace
+
+bool AddRowTargets(ParseState& p, const PgQuery__Node* value, std::string_view name) {
+  if (!IsQueryFunction(value)) return false;
+  if (name.empty()) name = RawString(value->func_call->funcname[value->func_call->n_funcname - 1]);
+  int location = p.Location(value->func_call->location);
+  // A client would have to be shown a row.
+  if (p.parent == nullptr) RefuseAt(p, location, "a row as a value");
+  int rel = AddRowFunction(p, *value->func_call);
+  std::span<const QueryColumn> columns = p.rels[static_cast<size_t>(rel)].columns;
+  for (size_t i = 0; i < columns.size(); i++)
+    p.targets.push_back({RelColumn(p, rel, static_cast<int>(i), location),
+                         p.a.arena->CopyString(RowFieldName(name, columns[i].name)), false});
+  return true;
+}
+
 Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw) {
+  if (Expr* field = TransformField(p, raw)) return field;
   Expr* array = TransformExpr(p, raw.arg);
   const TypeInfo* info = FindType(BaseType(array->type));
   int location = ExprLocation(*array);

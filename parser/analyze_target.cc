@@ -121,6 +121,7 @@ void TransformTargetList(ParseState& p, RawNode** list, size_t count) {
       ExpandStar(p, *raw.val->column_ref);
       continue;
     }
+    if (AddRowTargets(p, raw.val, HasText(raw.name) ? raw.name : "")) continue;
     p.set_function = SetFunctionOfTarget(raw.val);
     Expr* expr = TransformExpr(p, raw.val);
     p.set_function = nullptr;

@@ -122,6 +122,13 @@ struct Analysis {
   }
 };
 
+// A function of the select list that gives rows of several columns: the FROM item that it became.
+struct RowFunction {
+  std::string_view name;
+  const Expr* argument;
+  int rel;
+};
+
 struct ParseState {
   Analysis& a;
   ParseState* parent;
@@ -140,7 +147,8 @@ struct ParseState {
   std::vector<Expr*> window_calls;
   const void* set_function = nullptr;  // the one raw call that may return a set: FROM's
   std::vector<int> select_functions;  // rels that set-returning functions of the select list became
-  bool resolve_unknowns = true;       // unknown literals in the select list become text
+  std::vector<RowFunction> row_functions;  // among them
+  bool resolve_unknowns = true;            // unknown literals in the select list become text
 
   ParseState(Analysis& analysis, ParseState* parent_state) : a(analysis), parent(parent_state) {}
   ParseState(const ParseState&) = delete;
@@ -278,6 +286,15 @@ const JoinTree* JoinSelectFunctions(ParseState& p, const JoinTree* from);
 const void* SetFunctionOfTarget(const RawNode* value);
 // nullptr: the function is not one that stands for a query.
 const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call);
+// A row in a subquery's select list is its fields, under names that nobody can write.
+inline constexpr char kRowFieldMark = '\x01';
+inline std::string RowFieldName(std::string_view row, std::string_view field) {
+  return std::string(row) + kRowFieldMark + std::string(field);
+}
+// Adds the fields of such a function's row to the select list; false: it is another expression.
+bool AddRowTargets(ParseState& p, const RawNode* value, std::string_view name);
+// The column of (row).field; nullptr where there is none.
+Expr* FindRowField(ParseState& p, const PgQuery__ColumnRef& ref, std::string_view field);
 Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw);
 
 // The name-space item of rel `index`, with an alias's column names laid over the rel's own.

@@ -168,7 +168,7 @@ Text Arguments(Oid oid, bool with_defaults) {
   std::string text;
   for (size_t i = 0; i < signature->types.size(); i++) {
     char mode = signature->modes[i];
-    if (mode == 't' || (!with_defaults && mode == 'o')) continue;
+    if (mode == 't') continue;
     // The direct arguments of an ordered-set aggregate come before ORDER BY.
     bool direct_end = proc->aggregate_kind != '-' && proc->aggregate_kind != 'n' &&
                       input == proc->direct_arg_count && IsInput(mode);

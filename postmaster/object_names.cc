@@ -120,6 +120,8 @@ Oid FindRelationName(const CatalogSession& session, const std::vector<std::strin
                      std::string_view text) {
   std::string schema = name.size() > 1 ? name[name.size() - 2] : "";
   if (Oid oid = FindClassByName(session, schema, name.back())) return oid;
+  if (!schema.empty() && !session.catalog->HasSchema(schema))
+    Throw(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", schema);
   Throw(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", text);
 }
 

@@ -55,7 +55,8 @@ Oid DerivedOid(std::string_view kind, std::string_view key) {
   add(kind);
   add("\n");
   add(key);
-  return hash | 0x80000000;  // oids that are handed out count up from 16384
+  // Oids that are handed out count up from 16384; those of labels are from 0xC0000000.
+  return (hash & 0x3fffffff) | 0x80000000;
 }
 
 std::string AclText(const Acl& acl) {

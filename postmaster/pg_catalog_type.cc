@@ -41,12 +41,18 @@ void ScanType(const QuerySession& session, const VirtualRowSink& sink) {
   }
 }
 
+// Clients sort labels by oid, as those of one CREATE TYPE ascend.
+Oid LabelOid(Oid type, size_t index) {
+  constexpr Oid kFirst = 0xc0000000, kTypeMask = 0x3ffff;
+  return kFirst | (type & kTypeMask) << 12 | static_cast<Oid>(index & 0xfff);
+}
+
 void ScanEnum(const QuerySession& session, const VirtualRowSink& sink) {
   for (const auto& [oid, type] : session.catalog->types) {
     for (size_t i = 0; i < type.enum_labels.size(); i++) {
       const std::string& label = type.enum_labels[i];
       CatalogRow row("pg_enum");
-      row.Set("oid", DerivedOid("label", fmt::format("{}.{}", oid, label))).Set("enumtypid", oid);
+      row.Set("oid", LabelOid(oid, i)).Set("enumtypid", oid);
       row.Set("enumsortorder", i + 1).Set("enumlabel", CatalogValue(label));
       sink(row.values());
     }

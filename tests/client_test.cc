@@ -14,7 +14,7 @@ struct Output {
   std::string text;
 };
 
-Output RunCommand(const std::string& command) {
+Output RunShell(const std::string& command) {
   Output output;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   char buffer[4096];
@@ -27,20 +27,18 @@ Output RunCommand(const std::string& command) {
 class Clients : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = new Cluster(Cluster::Options{.shards = 2});
-    for (int shard = 1; shard <= 2; shard++) {
-      Client client(cluster_->ShardUrl(shard));
-      client.Must("CREATE TYPE mood AS ENUM ('sad', 'happy')");
-      client.Must(
-          "CREATE TABLE people (id int8 PRIMARY KEY, name text NOT NULL DEFAULT 'x', "
-          "born date, balance numeric(12,2), feels mood)");
-      client.Must(fmt::format(
-          "INSERT INTO people SELECT i, 'n' || i, date '2000-01-01' + i, i / 4.0, 'happy' "
-          "FROM generate_series({}, 20, 2) i",
-          shard));
-    }
+    cluster_ = new Cluster(Cluster::Options{.shards = 1});
+    Client(cluster_->ShardUrl(1)).Must("CREATE TABLE outside (id int PRIMARY KEY, at timestamptz)");
     Client client(cluster_->Url());
-    client.Must("CALL sluice.attach_table('people')");
+    client.Must("CREATE TYPE mood AS ENUM ('sad', 'happy')");
+    client.Must(
+        "CREATE TABLE people (id int8 PRIMARY KEY, name text NOT NULL DEFAULT 'x', born date, "
+        "balance numeric(12,2) CHECK (balance > 0), feels mood)");
+    client.Must("COMMENT ON COLUMN people.born IS 'the day'");
+    client.Must(
+        "INSERT INTO people SELECT i, 'n' || i, date '2000-01-01' + i, i / 4.0, 'happy' "
+        "FROM generate_series(1, 20) i");
+    client.Must("CALL sluice.attach_table('outside')");
     client.Must("CREATE VIEW rich AS SELECT id, name FROM people WHERE balance > 3");
   }
   static void TearDownTestSuite() {
@@ -49,11 +47,12 @@ class Clients : public ::testing::Test {
   }
 
   static Output Psql(const std::string& command) {
-    return RunCommand(fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
+    return RunShell(
+        fmt::format("psql -X '{}' -v ON_ERROR_STOP=1 -c '{}'", cluster_->Url(), command));
   }
   static void RunPython(const std::string& script) {
-    Output output = RunCommand(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'", SourceDirectory(),
-                                    script, cluster_->Url()));
+    Output output = RunShell(fmt::format("/usr/bin/python3 {}/tests/clients/{} '{}'",
+                                         SourceDirectory(), script, cluster_->Url()));
     EXPECT_EQ(output.status, 0) << output.text;
   }
 
@@ -62,18 +61,19 @@ class Clients : public ::testing::Test {
 
 TEST_F(Clients, PsqlsCommandsRun) {
   for (const char* command :
-       {"\\d",        "\\dt",        "\\dt+",       "\\d people", "\\d+ people", "\\d rich",
-        "\\d+ rich",  "\\dv",        "\\dv+",       "\\di",       "\\ds",        "\\dn",
-        "\\dn+",      "\\du",        "\\du+",       "\\dg",       "\\l",         "\\l+",
-        "\\df",       "\\df abs",    "\\df+ now",   "\\dT",       "\\dT+",       "\\dT mood",
-        "\\dx",       "\\des",       "\\des+",      "\\det",      "\\det+",      "\\dew",
-        "\\dew+",     "\\deu",       "\\deu+",      "\\dp",       "\\dm",        "\\dy",
-        "\\da",       "\\da count",  "\\db",        "\\db+",      "\\dc",        "\\dC",
-        "\\dd",       "\\dD",        "\\ddp",       "\\dE",       "\\dF",        "\\dFd",
-        "\\dFp",      "\\dFt",       "\\dl",        "\\dL",       "\\dO",        "\\do",
-        "\\dP",       "\\drds",      "\\dRp",       "\\dRs",      "\\dX",        "\\dA",
-        "\\dA+",      "\\dconfig",   "\\sv rich",   "\\dAc",      "\\dAf",       "\\dAo",
-        "\\dAp",      "\\d people_1", "\\z",         "\\dt public.*", "\\d pg_class", "\\dS"}) {
+       {"\\d",       "\\dt",        "\\dt+",        "\\d people", "\\d+ people",   "\\d rich",
+        "\\d+ rich", "\\dv",        "\\dv+",        "\\di",       "\\ds",          "\\dn",
+        "\\dn+",     "\\du",        "\\du+",        "\\dg",       "\\l",           "\\l+",
+        "\\df",      "\\df abs",    "\\df+ now",    "\\dT",       "\\dT+",         "\\dT mood",
+        "\\dx",      "\\des",       "\\des+",       "\\det",      "\\det+",        "\\dew",
+        "\\dew+",    "\\deu",       "\\deu+",       "\\dp",       "\\dm",          "\\dy",
+        "\\da",      "\\da count",  "\\db",         "\\db+",      "\\dc",          "\\dC",
+        "\\dd",      "\\dD",        "\\ddp",        "\\dE",       "\\dF",          "\\dFd",
+        "\\dFp",     "\\dFt",       "\\dl",         "\\dL",       "\\dO",          "\\do",
+        "\\dP",      "\\drds",      "\\dRp",        "\\dRs",      "\\dX",          "\\dA",
+        "\\dA+",     "\\dconfig",   "\\sv rich",    "\\dAc",      "\\dAf",         "\\dAo",
+        "\\dAp",     "\\d outside", "\\d+ outside", "\\z",        "\\dt public.*", "\\d pg_class",
+        "\\dS"}) {
     Output output = Psql(command);
     EXPECT_EQ(output.status, 0) << command << "\n" << output.text;
     EXPECT_EQ(output.text.find("ERROR"), std::string::npos) << command << "\n" << output.text;
@@ -83,7 +83,8 @@ TEST_F(Clients, PsqlsCommandsRun) {
 TEST_F(Clients, PsqlShowsATable) {
   std::string text = Psql("\\d people").text;
   for (const char* part :
-       {"\"public.people\"", "id      | bigint", "not null | 'x'::text", "numeric(12,2)", "mood"})
+       {"\"public.people\"", "id      | bigint", "not null | 'x'::text", "numeric(12,2)", "mood",
+        "\"people_pkey\" PRIMARY KEY, btree (id)", "people_balance_check"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   text = Psql("\\d+ rich").text;
   EXPECT_NE(text.find("View definition"), std::string::npos) << text;
@@ -112,8 +113,9 @@ TEST_F(Clients, SystemViewsHavePostgresColumns) {
     Answer answer = client.Query("SELECT * FROM " + *view[0] + " LIMIT 0");
     if (answer.sqlstate == "0A000") continue;  // not supported, and said so
     ASSERT_EQ(answer.sqlstate, "") << *view[0] << ": " << answer.message;
-    Answer columns = client.Must("SELECT attname, atttypid FROM pg_attribute WHERE attrelid = " +
-                                 *view[1] + " AND attnum > 0 ORDER BY attnum");
+    Answer columns =
+        client.Must("SELECT attname, atttypid FROM pg_attribute WHERE attrelid = " + *view[1] +
+                    " AND attnum > 0 ORDER BY attnum");
     ASSERT_EQ(answer.names.size(), columns.rows.size()) << *view[0];
     for (size_t i = 0; i < columns.rows.size(); i++) {
       EXPECT_EQ(answer.names[i], *columns.rows[i][0]) << *view[0];

@@ -28,7 +28,10 @@ assert isinstance(columns["id"]["type"], sqlalchemy.BIGINT), columns["id"]
 assert columns["name"]["nullable"] is False and columns["name"]["default"] == "'x'::text", columns["name"]
 assert (columns["balance"]["type"].precision, columns["balance"]["type"].scale) == (12, 2)
 assert list(columns["feels"]["type"].enums) == ["sad", "happy"], columns["feels"]
-for what in ("get_pk_constraint", "get_foreign_keys", "get_indexes", "get_unique_constraints",
+assert inspector.get_pk_constraint("people")["constrained_columns"] == ["id"]
+assert [c["name"] for c in inspector.get_check_constraints("people")] == ["people_balance_check"]
+assert columns["born"]["comment"] == "the day", columns["born"]
+for what in ("get_foreign_keys", "get_indexes", "get_unique_constraints",
              "get_check_constraints", "get_table_comment"):
     getattr(inspector, what)("people")
 assert inspector.has_table("people") and not inspector.has_table("nothing")
