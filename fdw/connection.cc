@@ -246,7 +246,11 @@ void Connection::ParseChunk() {
     if (!Handle(header.type, body)) return;
     if (UsesChunk()) writer->Remove(header.total_bytes);
   }
-  if (UsesChunk()) writer->PublishIfAwaited();
+  if (!UsesChunk()) return;
+  // Changes may be followed by nothing for long: they must not lie here because their consumer was
+  // busy when they came.
+  if (stream_->stream()->kind == StreamKind::kReplication) return writer->Publish();
+  writer->PublishIfAwaited();
 }
 
 void Connection::ParseScratch() {

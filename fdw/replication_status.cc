@@ -42,7 +42,7 @@ void ReplicationStatus::Send() {
   StoreBig<uint64_t>(body + 9, lsn);   // flushed
   StoreBig<uint64_t>(body + 17, lsn);  // applied
   StoreBig<int64_t>(body + 25, PostgresNowUs());
-  body[33] = ++sent_ % kUpdatesPerPing == 0 ? 1 : 0;
+  body[33] = sent_++ % kUpdatesPerPing == 0 ? 1 : 0;
   connection_->request().CopyData(std::string_view(body, sizeof body));
   connection_->Send();
 }

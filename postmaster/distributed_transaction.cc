@@ -224,6 +224,7 @@ void DistributedTransaction::CommitPrepared(const std::vector<const Participant*
   std::string gid = GidOf(number);
   LiveTransaction live(number, participants.size());
   try {
+    Announce(participants, gid);
     Prepare(participants, gid);
     if (before_commit != nullptr) before_commit();
     Decide(participants, number);

@@ -92,6 +92,7 @@ class DistributedTransaction {
   void CommitOne(const Participant& participant);
   void CommitPrepared(const std::vector<const Participant*>& participants,
                       const std::function<void()>& before_commit);
+  void Announce(const std::vector<const Participant*>& participants, const std::string& gid);
   void Prepare(const std::vector<const Participant*>& participants, const std::string& gid);
   void Decide(const std::vector<const Participant*>& participants, TransactionNumber number);
   // Whether all have done it.

@@ -1,7 +1,5 @@
 #include "postmaster/running_query.h"
 
-#include "postmaster/view_reader.h"
-
 #include "catalog/connection.h"
 #include "catalog/partition_router.h"
 #include "common/bytes.h"
@@ -11,6 +9,7 @@
 #include "postmaster/lease_set.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/settings.h"
+#include "postmaster/view_reader.h"
 #include "postmaster/virtual_rows.h"
 #include "shm/process_table.h"
 #include "types/codec.h"
@@ -142,11 +141,10 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.scan_view = [this, session](const ViewScanPlan& scan) {
     // All views of a statement are read at one epoch.
     if (view_snapshot_ == nullptr) {
-      ViewStore* store = SharedViewStore(session.settings->Text("data_directory"));
-      if (store == nullptr)
+      view_snapshot_ = LookAtViews(session.settings->Text("data_directory"));
+      if (view_snapshot_ == nullptr)
         Throw(sqlstate::kObjectNotInPrerequisiteState,
               "materialized view \"{}\" has not been populated", scan.relation_name);
-      view_snapshot_ = store->Snapshot();
     }
     view_snapshot_->CheckReadable(scan.relation);
     return view_snapshot_->Scan(scan.relation, scan.columns);

@@ -53,9 +53,7 @@ std::shared_ptr<const Catalog> Session::CommittedCatalog() {
 }
 
 bool Session::IsViewCreated(const Relation& view) {
-  ViewStore* store = SharedViewStore(config_.directory);
-  if (store == nullptr) return false;
-  std::unique_ptr<ViewSnapshot> snapshot = store->Snapshot();
+  std::unique_ptr<ViewSnapshot> snapshot = LookAtViews(config_.directory);
   return StatusOfView(snapshot.get(), view).state == ViewState::kCreated;
 }
 
@@ -99,6 +97,7 @@ void Session::WaitForViewsOf(const Query& query) {
 
 // A mark is written on every shard: when it has come, so has everything committed before.
 void Session::FlushViews() {
+  WaitForViewWorker();
   std::vector<RemoteQuery> queries;
   std::shared_ptr<const Catalog> catalog = CommittedCatalog();
   for (const ReplicatedServer& entry : shared_memory->live_views.servers) {
@@ -130,6 +129,11 @@ void Session::FinishViews() {
     WaitForViews(
         config_.directory, [this] { return CommittedCatalog(); }, views);
   } catch (...) {
+    // One that was refreshed stays, failed or not.
+    std::erase_if(views, [&](Oid oid) {
+      const Relation* view = catalog_->FindRelation(oid);
+      return view == nullptr || view->options.contains("refresh");
+    });
     RemoveViews(views);
     throw;
   }
@@ -203,10 +207,7 @@ void Session::RunWait(const PgQuery__FuncCall& call) {
   RefuseOwnViews(views);
   // WAIT for all is not ended by one that failed before.
   if (call.n_args == 0)
-    std::erase_if(views, [&](Oid oid) {
-      ViewStore* store = SharedViewStore(config_.directory);
-      if (store == nullptr) return false;
-      auto snapshot = store->Snapshot();
+    std::erase_if(views, [&, snapshot = LookAtViews(config_.directory)](Oid oid) {
       return StatusOfView(snapshot.get(), catalog_->relations.at(oid)).state == ViewState::kFailed;
     });
   WaitForViews(

@@ -28,6 +28,8 @@ bool ViewWorker::EpochIsDue(int64_t now_us) const {
     return true;
   for (const auto& [oid, view] : views_)
     if (!view.stored) return true;
+  for (const auto& [oid, us] : edge_next_us_)
+    if (now_us >= us) return true;
   bool unconfirmed = false;
   for (const auto& [server, feed] : feeds_) {
     if (!feed->reader().ready().empty() && missing_halves_.empty()) return true;
@@ -243,16 +245,25 @@ void ViewWorker::InsertRows(const Step& step, ViewGraph::Epoch* epoch) {
 void ViewWorker::Execute(const Input& input, ViewGraph::Epoch* epoch) {
   for (const Step& step : input.steps) {
     if (step.source->broken) continue;
-    switch (step.kind) {
-      case Step::kApply:
-        epoch->Apply(step.source->table.oid, step.leaf->oid(), *step.batch);
-        break;
-      case Step::kTruncate:
-        epoch->Truncate(step.source->table.oid, step.leaf->oid());
-        break;
-      case Step::kInsert:
-        InsertRows(step, epoch);
-        break;
+    Oid source = step.source->table.oid;
+    try {
+      switch (step.kind) {
+        case Step::kApply:
+          epoch->Apply(source, step.leaf->oid(), *step.batch);
+          break;
+        case Step::kTruncate:
+          epoch->Truncate(source, step.leaf->oid());
+          break;
+        case Step::kInsert:
+          InsertRows(step, epoch);
+          break;
+      }
+    } catch (const ViewFailure&) {
+      throw;
+    } catch (const QueryError& error) {
+      // A value that is none of its type, for instance: the table cannot be followed.
+      if (error.error.state == sqlstate::kDiskFull) throw;
+      throw ViewFailure(source, error.error);
     }
   }
 }
@@ -285,9 +296,17 @@ void ViewWorker::WriteRecords(const Input& input, ViewGraph::Epoch* epoch) {
 
 // Sources and views that are to be added. False: one was refused, and the epoch is spoilt.
 bool ViewWorker::AddWaiting(ViewGraph::Epoch* epoch) {
-  for (const auto& [oid, source] : sources_)
-    if (!source->stored && !source->definition.columns.empty())
+  for (const auto& [oid, source] : sources_) {
+    if (source->stored || source->broken || source->definition.columns.empty()) continue;
+    try {
       epoch->AddSource(source->definition);
+    } catch (const ViewFailure&) {
+      throw;
+    } catch (const QueryError& error) {
+      SetAside(oid, error.error);
+      return false;
+    }
+  }
   std::set<Oid> waiting;
   for (const auto& [oid, view] : views_)
     if (!view.stored) waiting.insert(oid);
@@ -315,6 +334,7 @@ bool ViewWorker::AddWaiting(ViewGraph::Epoch* epoch) {
 // Delivers further rows along edges that are not at their end.
 bool ViewWorker::AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us) {
   bool open = false;
+  std::map<Oid, int64_t> next = std::exchange(edge_next_us_, {});
   for (const auto& [oid, view] : views_) {
     if (view.plan == nullptr) continue;
     for (const EdgeInfo& edge : epoch->Edges(oid)) {
@@ -324,8 +344,10 @@ bool ViewWorker::AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us) {
       std::optional<int64_t> rate =
           relation == nullptr ? std::nullopt : BackfillRateLimit(*relation);
       if (rate) {
+        if (*rate == 0) continue;  // paused, until it is altered
         int64_t& next_us = edge_next_us_[oid];
-        if (*rate == 0 || now_us < next_us) continue;
+        next_us = next[oid];
+        if (now_us < next_us) continue;
         rows = std::min(rows, static_cast<size_t>(*rate));
         next_us = now_us + static_cast<int64_t>(rows) * 1'000'000 / *rate;
       }
@@ -378,7 +400,7 @@ void ViewWorker::RunEpoch(int64_t now_us) {
 // What was read is in the store now.
 void ViewWorker::Committed(const Input& input, int64_t now_us) {
   for (const auto& [oid, source] : sources_) {
-    if (!source->stored && !source->definition.columns.empty()) {
+    if (!source->stored && !source->broken && !source->definition.columns.empty()) {
       source->stored = true;
       routes_.clear();
     }
@@ -406,7 +428,7 @@ void ViewWorker::Committed(const Input& input, int64_t now_us) {
         if (leaf->feed() == feed && leaf->described())
           if (std::optional<Lsn> hold = leaf->backfill().HoldLsn())
             confirmed = std::min(confirmed, *hold);
-    feed->Confirm(confirmed);
+    if (!feed->replaying()) feed->Confirm(confirmed);
     durable_[feed] = input.reached.at(feed);
     auto commit_time = input.commit_time_us.find(feed);
     feed->Applied(input.reached.at(feed),

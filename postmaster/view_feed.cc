@@ -137,6 +137,7 @@ bool ShardFeed::Poll(int64_t now_us) {
     if (reader_.ready_bytes() < kReadyBytesMax)
       more = stream_->Poll(
           [this](size_t, const char* data, size_t size_bytes) { reader_.Take(data, size_bytes); });
+    if (reader_.received_lsn() >= replay_until_) replaying_ = false;
     shared_->server_lsn.store(reader_.server_lsn(), std::memory_order_relaxed);
     shared_->server_time_us.store(reader_.server_time_us(), std::memory_order_relaxed);
     if (stream_->ended()) {
@@ -158,6 +159,11 @@ void ShardFeed::Fail(const Error& error, int64_t now_us) {
     Log(LogLevel::kLog, "changes of server \"{}\": {}{}{}", server_name_, error.message,
         error.detail.empty() ? "" : " ", error.detail);
   error_ = error;
+  std::string_view code = SqlStateText(error.state);
+  refused_ = record_.system_identifier.empty() || state_ == State::kPreparing
+                 ? code.starts_with("42") || code.starts_with("55000") || code == "53400"
+                 : false;
+  replay_lost_ |= replaying_ && stream_ != nullptr;
   task_.reset();
   stream_.reset();
   reader_.Reset();
@@ -230,7 +236,8 @@ void ShardFeed::OnPrepared() {
 
 void ShardFeed::StartStream() {
   // After a restart what was kept for backfills must come again: from where the shard was told.
-  Lsn from = std::exchange(restarted_, false) ? 0 : record_.applied_lsn;
+  Lsn from = replaying_ ? 0 : record_.applied_lsn;
+  replay_until_ = record_.applied_lsn;
   reader_.Reset();
   RemoteStatement statement;
   statement.kind = StreamKind::kReplication;
@@ -245,6 +252,7 @@ void ShardFeed::StartStream() {
   stream_->stream(0).confirmed_lsn.store(confirmed_, std::memory_order_relaxed);  // S4
   state_ = State::kStreaming;
   error_.reset();
+  refused_ = false;
   backoff_us_ = 0;
   shared_->streaming.store(1, std::memory_order_relaxed);
 }

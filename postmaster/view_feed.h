@@ -54,7 +54,15 @@ class ShardFeed {
   ChangeReader& reader() { return reader_; }
   // Changes are missing: every copy from this server must be read again. Once told, reset.
   bool TakeLost() { return std::exchange(lost_, false); }
-  // The slot cannot be made; for jobs that need it.
+  // What was received again after a restart may be incomplete: it comes once more from its
+  // beginning, and what was kept of it must be forgotten. Once told, reset.
+  bool TakeReplayLost() { return std::exchange(replay_lost_, false); }
+  // Until everything that was confirmed to be kept in memory only has come again: nothing may be
+  // confirmed.
+  bool replaying() const { return replaying_; }
+  // The server does not let us (no permission, no slot free): jobs that need it fail.
+  bool refused() const { return refused_; }
+  // The last one, while it is not streaming.
   const std::optional<Error>& error() const { return error_; }
 
   Oid server() const { return server_; }
@@ -88,7 +96,10 @@ class ShardFeed {
 
   State state_ = State::kIdle;
   bool wanted_ = false;
-  bool restarted_ = true;  // this process has not streamed yet: from where the shard was told
+  bool replaying_ = true;  // this process has not caught up with its predecessor yet
+  bool replay_lost_ = false;
+  bool refused_ = false;
+  Lsn replay_until_ = 0;
   bool lost_ = false;
   bool probing_ = false;
   std::unique_ptr<RemoteTask> task_, stream_;

@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kSettleAgainUs = 20'000;
 constexpr int64_t kRetryUs = 500'000;
+constexpr int64_t kLookUs = 1'000'000;
 constexpr uint32_t kPieceChunks = 8;
 // Rows of a table that is read whole, which wait for an epoch; beyond it the shard is held back.
 constexpr size_t kRowsBytesMax = 16 << 20;
@@ -101,6 +102,7 @@ std::string ViewLeaf::Record() const {
               {"joined", phase_ > Phase::kJoin},
               {"join_xmax", join_xmax_},
               {"complete", backfill_->complete()},
+              {"dirty", dirty_},
               {"cursor", cursor},
               {"rows", rows_read_}}
       .dump();
@@ -122,7 +124,7 @@ void ViewLeaf::Restore(std::string_view record) {
   phase_ = Phase::kJoin;
   OnTaskEnded(0);  // as if described just now
   backfill_->Restore(complete, std::move(cursor));
-  dirty_ = !description_.ordered && !complete;
+  dirty_ = json.at("dirty").get<bool>() || (!description_.ordered && !complete);
   phase_ = complete                        ? Phase::kComplete
            : json.at("joined").get<bool>() ? Phase::kSettle
                                            : Phase::kJoin;
@@ -166,8 +168,9 @@ void ViewLeaf::Fail(Error error, int64_t now_us) {
   rows_.clear();
   // What is left of the piece's transaction goes with the connection's reset.
   SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
-  bool permanent = phase_ == Phase::kDescribe || SqlStateText(error.state).starts_with("42");
-  if (permanent && !SqlStateText(error.state).starts_with("08")) {
+  auto is_class = [&](const char* name) { return SqlStateText(error.state).starts_with(name); };
+  bool passes = is_class("08") || is_class("57") || is_class("53");
+  if (!passes && (phase_ == Phase::kDescribe || is_class("42"))) {
     phase_ = Phase::kFailed;
     error_ = std::move(error);
     return;
@@ -176,6 +179,11 @@ void ViewLeaf::Fail(Error error, int64_t now_us) {
       error.message);
   if (phase_ == Phase::kRead || phase_ == Phase::kCount) ReadAgain();
   wake_at_us_ = now_us + kRetryUs;
+}
+
+bool ViewLeaf::WantsPiece(int64_t now_us) const {
+  return phase_ == Phase::kRead && task_ == nullptr && !dirty_ && now_us >= wake_at_us_ &&
+         feed_->state() == ShardFeed::State::kStreaming;
 }
 
 bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
@@ -210,7 +218,14 @@ bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
         Run({Statement("SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())")});
         return false;
       case Phase::kRead:
-        if (feed_->state() != ShardFeed::State::kStreaming || rows_max == 0 || dirty_) return false;
+        if (!WantsPiece(now_us)) return false;
+        if (rows_max == 0) {
+          // Paused. What any later piece will have seen need not be kept meanwhile.
+          if (backfill_->kept() == 0 || now_us < look_at_us_) return false;
+          look_at_us_ = now_us + kLookUs;
+          Run({Statement("SELECT pg_catalog.pg_current_snapshot()")});
+          return false;
+        }
         StartPiece(rows_max);
         return false;
       default:
@@ -268,6 +283,8 @@ void ViewLeaf::OnTaskEnded(int64_t now_us) {
       return;
     case Phase::kRead:
       if (reading_) return OnPieceRead();
+      if (!text_rows_.empty() && text_rows_[0].size() == 1 && text_rows_[0][0].at(0))
+        backfill_->Seen(ShardSnapshot::Parse(*text_rows_[0][0][0]));
       return;
     case Phase::kCount:
       committing_ = false;

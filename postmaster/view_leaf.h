@@ -35,6 +35,8 @@ class ViewLeaf {
 
   // Goes on; never waits. `rows_max`: of the next piece; 0: not now.
   bool Poll(int64_t now_us, uint64_t rows_max);
+  // Whether Poll would begin a piece.
+  bool WantsPiece(int64_t now_us) const;
   int64_t wake_at_us() const { return wake_at_us_; }
 
   Phase phase() const { return phase_; }
@@ -95,7 +97,7 @@ class ViewLeaf {
   std::unique_ptr<RemoteTask> task_;
   std::vector<std::vector<RemoteRow>> text_rows_;
   std::optional<Error> error_;
-  int64_t wake_at_us_ = 0;
+  int64_t wake_at_us_ = 0, look_at_us_ = 0;
   uint64_t join_xmax_ = 0;
 
   // The piece.

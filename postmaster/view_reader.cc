@@ -19,6 +19,18 @@ ViewStore* SharedViewStore(const std::string& directory) {
   return store.get();
 }
 
+std::unique_ptr<ViewSnapshot> LookAtViews(const std::string& directory) {
+  ViewStore* store = SharedViewStore(directory);
+  if (store == nullptr) return nullptr;
+  try {
+    return store->Snapshot();
+  } catch (const QueryError& error) {
+    // Made just now, and still without anything in it.
+    if (error.error.state == sqlstate::kObjectNotInPrerequisiteState) return nullptr;
+    throw;
+  }
+}
+
 const char* NameOf(ViewState state) {
   switch (state) {
     case ViewState::kCreating:
@@ -53,6 +65,13 @@ ViewStatus StatusOfView(const ViewSnapshot* snapshot, const Relation& view) {
       break;
     case RelationState::kCaughtUp:
       status.state = ViewState::kCaughtUp;
+      // It is fed by a table's copy while that grows: that is its own backfill.
+      for (Oid input : info->inputs) {
+        std::optional<RelationInfo> source = snapshot->Relation(input);
+        if (source && source->kind == StoredRelationKind::kSource &&
+            source->state != RelationState::kCreated)
+          status.state = ViewState::kCreating;
+      }
       break;
     case RelationState::kCreated:
       status.state = ViewState::kCreated;
@@ -72,8 +91,7 @@ void WaitForViews(const std::string& directory,
   for (;;) {
     ResetLatch(&my_proc->latch);
     std::shared_ptr<const Catalog> now = catalog();
-    ViewStore* store = SharedViewStore(directory);
-    std::unique_ptr<ViewSnapshot> snapshot = store == nullptr ? nullptr : store->Snapshot();
+    std::unique_ptr<ViewSnapshot> snapshot = LookAtViews(directory);
     bool all = true;
     for (Oid oid : views) {
       const Relation* view = now->FindRelation(oid);
@@ -86,6 +104,15 @@ void WaitForViews(const std::string& directory,
     }
     if (all) return;
     snapshot.reset();
+    WaitInterruptibly(WaitEvent::kViewProgress);
+  }
+}
+
+void WaitForViewWorker() {
+  ViewNewsWaiter waiter;
+  for (;;) {
+    ResetLatch(&my_proc->latch);
+    if (shared_memory->live_views.catalog_generation.load(std::memory_order_acquire) != 0) return;
     WaitInterruptibly(WaitEvent::kViewProgress);
   }
 }

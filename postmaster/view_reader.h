@@ -15,6 +15,9 @@ namespace sluice {
 // The process's one handle on the view store; null while no view worker has made it yet.
 ViewStore* SharedViewStore(const std::string& directory);
 
+// Its newest epoch; null while there is none.
+std::unique_ptr<ViewSnapshot> LookAtViews(const std::string& directory);
+
 // SHOW JOBS' states.
 enum class ViewState { kCreating, kCaughtUp, kCreated, kFailed };
 struct ViewStatus {
@@ -22,7 +25,7 @@ struct ViewStatus {
   std::optional<Error> error;  // kFailed
   uint64_t rows = 0;
 };
-// `snapshot`: null where there is no store yet.
+// `snapshot`: as LookAtViews gives it.
 ViewStatus StatusOfView(const ViewSnapshot* snapshot, const Relation& view);
 const char* NameOf(ViewState state);
 
@@ -37,6 +40,8 @@ struct ServerPosition {
   Oid server;
   uint64_t lsn;
 };
+// Sleeps until the view worker follows the shards, as after a crash.
+void WaitForViewWorker();
 // Sleeps until the views are there. Servers whose changes are not followed are passed over.
 void WaitForPositions(std::span<const ServerPosition> positions);
 

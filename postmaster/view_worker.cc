@@ -127,7 +127,10 @@ void ViewWorker::RestoreSource(const RelationInfo& info) {
 void ViewWorker::MakeLeaves(ViewSource* source) {
   const Relation* table = catalog_->FindRelation(source->table.oid);
   routes_.clear();
-  for (const Relation* leaf : catalog_->Leaves(*table)) {
+  std::vector<const Relation*> leaves = catalog_->Leaves(*table);
+  // The same rows on every server: one stream is enough.
+  if (table->kind == RelationKind::kReplicated) leaves.resize(std::min<size_t>(leaves.size(), 1));
+  for (const Relation* leaf : leaves) {
     ShardFeed* feed = FeedOf(leaf->server, table->owner);
     feed->Want();
     source->leaves.push_back(std::make_unique<ViewLeaf>(*catalog_, source->table, *leaf, feed));
@@ -170,9 +173,10 @@ ShardFeed* ViewWorker::FeedOf(Oid server, const std::string& user) {
 // --- the catalog's wishes
 
 void ViewWorker::Reconcile() {
-  catalog_ = follower_.Refresh();
   reconciled_generation_ = shared_memory->catalog_generation.load(std::memory_order_acquire);
+  catalog_ = follower_.Refresh();
   reconcile_again_ = false;
+  edges_open_ = true;  // a limit may have changed
   DropUnwanted();
   std::set<Oid> needed;
   for (const auto& [oid, view] : views_)
@@ -206,13 +210,10 @@ bool ViewWorker::TryAdd(const Relation& relation, std::set<Oid>* needed) {
         ready = ready && views_.contains(input);
         continue;
       }
-      needed->insert(input);
       ready = PrepareSource(*table) && ready;
+      needed->insert(input);
     }
-    if (!ready) {
-      reconcile_again_ = true;
-      return false;
-    }
+    if (!ready) return false;  // until a leaf is described (see PollAll)
     LiveView& view = views_[relation.oid];
     view.oid = relation.oid;
     view.plan = std::move(plan);
@@ -232,14 +233,14 @@ bool ViewWorker::PrepareSource(const Relation& table) {
     source->table = table;
     MakeLeaves(source.get());
   }
-  if (source->stored || !source->definition.columns.empty()) return true;
+  bool described = true;
   for (const auto& leaf : source->leaves) {
     if (leaf->error()) throw QueryError(*leaf->error());
-    if (leaf->feed()->error() && leaf->feed()->state() == ShardFeed::State::kWaiting &&
-        leaf->feed()->record().system_identifier.empty())
-      throw QueryError(*leaf->feed()->error());
-    if (!leaf->described()) return false;
+    if (leaf->feed()->refused()) throw QueryError(*leaf->feed()->error());
+    described = described && leaf->described();
   }
+  if (source->stored || !source->definition.columns.empty()) return true;
+  if (!described) return false;
   const std::vector<std::string>& keys = source->leaves[0]->description().key_columns;
   std::vector<std::string> names = RemoteColumns(source->table, source->leaves[0]->relation());
   SourceDefinition& definition = source->definition;
@@ -415,7 +416,13 @@ bool ViewWorker::PollAll(int64_t now_us) {
   bool more = false;
   std::vector<std::pair<Oid, Error>> broken;
   for (const auto& [server, feed] : feeds_) {
+    bool was_refused = feed->refused();
     more |= feed->Poll(now_us);
+    if (feed->refused() != was_refused) reconcile_again_ = true;
+    if (feed->TakeReplayLost())
+      for (const auto& [oid, source] : sources_)
+        for (const auto& leaf : source->leaves)
+          if (leaf->feed() == feed.get() && leaf->described()) leaf->backfill().ForgetKept();
     if (!feed->TakeLost()) continue;
     for (const auto& [oid, source] : sources_)
       for (const auto& leaf : source->leaves)
@@ -423,7 +430,9 @@ bool ViewWorker::PollAll(int64_t now_us) {
   }
   for (const auto& [oid, source] : sources_) {
     for (const auto& leaf : source->leaves) {
-      bool reads = leaf->phase() == ViewLeaf::Phase::kRead && source->stored && !source->broken;
+      // A table that has just left the publication must not join it before it is out.
+      if (leaf->phase() == ViewLeaf::Phase::kJoin && !farewells_.empty()) continue;
+      bool reads = source->stored && !source->broken && leaf->WantsPiece(now_us);
       bool was_described = leaf->described();
       more |= leaf->Poll(now_us, reads ? PieceRows(*source, now_us) : 0);
       if (leaf->described() == was_described && !leaf->error()) continue;
@@ -443,7 +452,7 @@ bool ViewWorker::PollAll(int64_t now_us) {
 }
 
 int ViewWorker::TimeoutMs(int64_t now_us) const {
-  int64_t at_us = now_us + kConfirmUs;
+  int64_t at_us = now_us + (feeds_.empty() ? 30 : 1) * kConfirmUs;
   auto consider = [&](int64_t us) {
     if (us != 0) at_us = std::min(at_us, us);
   };
@@ -481,7 +490,7 @@ void ViewWorker::Run() {
 
 void ViewWorker::PublishGeneration() {
   published_generation_ = reconciled_generation_;
-  shared_memory->live_views.catalog_generation.store(published_generation_,
+  shared_memory->live_views.catalog_generation.store(published_generation_ + 1,
                                                      std::memory_order_release);  // W5
   PublishViewNews();
 }

@@ -299,8 +299,7 @@ void ScanStreams(const VirtualRowSink& sink) {
 // Views that are not created; a job is its view's creation.
 void ScanJobs(const QuerySession& session, const VirtualRowSink& sink) {
   const Catalog& catalog = *session.catalog;
-  ViewStore* store = SharedViewStore(session.settings->Text("data_directory"));
-  std::unique_ptr<ViewSnapshot> snapshot = store == nullptr ? nullptr : store->Snapshot();
+  std::unique_ptr<ViewSnapshot> snapshot = LookAtViews(session.settings->Text("data_directory"));
   for (const auto& [oid, view] : catalog.relations) {
     if (view.kind != RelationKind::kMaterializedView) continue;
     ViewStatus status = StatusOfView(snapshot.get(), view);

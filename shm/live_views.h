@@ -33,8 +33,8 @@ struct LiveViews {
   std::atomic<uint64_t> news;
   // W4: how many processes wait for news; incremented (seq_cst) before the waiter looks again.
   std::atomic<uint32_t> waiters;
-  // W5: the newest catalog generation whose views the view worker has taken up (release); views
-  // that are not in that catalog are not in the store any more.
+  // W5: 1 + the newest catalog generation whose views the view worker has taken up (release); 0: it
+  // has not yet looked at the store, and `servers` says nothing.
   std::atomic<uint64_t> catalog_generation;
   ReplicatedServer servers[kReplicatedServersMax];
 };

@@ -121,8 +121,7 @@ void LeafBackfill::Take(const RowChange& change, const ShardTransaction& transac
 // What was kept before it is gone with the rows.
 void LeafBackfill::TakeTruncate(const ShardTransaction& transaction) {
   if (complete_) return;
-  kept_.clear();
-  kept_bytes_ = 0;
+  ForgetKept();
   Keep(ChangeKind::kDelete, {}, {}, transaction);
   kept_.back().truncate = true;
 }
@@ -148,6 +147,11 @@ void LeafBackfill::Seen(const ShardSnapshot& snapshot) {
     kept_bytes_ -= kept.bytes;
     return true;
   });
+}
+
+void LeafBackfill::ForgetKept() {
+  kept_.clear();
+  kept_bytes_ = 0;
 }
 
 bool LeafBackfill::TruncatedAfter(const ShardSnapshot& snapshot) const {

@@ -87,6 +87,8 @@ class LeafBackfill {
   // (A TRUNCATE takes rows away whose transactions any snapshot sees.)
   bool TruncatedAfter(const ShardSnapshot& snapshot) const;
 
+  // What is kept comes again.
+  void ForgetKept();
   size_t kept() const { return kept_.size(); }
   size_t kept_bytes() const { return kept_bytes_; }
   // The shard is to be told no position beyond it; none: any.
