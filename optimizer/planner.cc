@@ -88,15 +88,24 @@ bool TakesWholeTargets(const Query& query, LeavesOfRels& leaves) {
 
 }  // namespace
 
-// A statement whose tables' rows all lie on one server goes there as it is.
-bool Planner::TryRouter(const Query& query) {
+// What a statement that goes to one server as it is reads there.
+struct Planner::Route {
+  std::vector<TableUse> uses;
+  LeavesOfRels leaves;
+  Oid server = kInvalidOid;
+  double rows = 1;
+  bool modifies = false;
+};
+
+// Whether the rows of all its tables lie on one server.
+bool Planner::FindRoute(const Query& query, Route* route) {
   bool all_on = settings_.enable_pushdown_filter && settings_.enable_pushdown_join &&
                 settings_.enable_pushdown_aggregate && settings_.enable_pushdown_distinct &&
                 settings_.enable_pushdown_sort && settings_.enable_pushdown_limit;
   if (!all_on) return false;
-  std::vector<TableUse> uses;
+  auto& [uses, leaves, server, rows, modifies] = *route;
   size_t table_count = 0;
-  bool other = false, modifies = false;
+  bool other = false;
   auto visit = [&](auto& self, const Query& q) -> void {
     std::vector<const Expr*> where;
     SplitConjuncts(q.where, &where);
@@ -155,9 +164,6 @@ bool Planner::TryRouter(const Query& query) {
   visit(visit, query);
   if (other || uses.empty() || uses.size() != table_count) return false;
   if (modifies ? !CanShipChange(query) : !CanShipQuery(query, catalog_)) return false;
-  LeavesOfRels leaves;
-  Oid server = kInvalidOid;
-  double rows = 1;
   // Replicated tables last: they are wherever the others are.
   std::ranges::stable_partition(
       uses, [](const TableUse& use) { return use.rel->table->kind != RelationKind::kReplicated; });
@@ -179,8 +185,14 @@ bool Planner::TryRouter(const Query& query) {
     leaves[use.rel] = std::move(found);
   }
   if (modifies && !TakesWholeTargets(query, leaves)) return false;
-  if (ServerOf(server).wrapper == "lines_fdw") return false;
+  return ServerOf(server).wrapper != "lines_fdw";
+}
 
+// A statement whose tables' rows all lie on one server goes there as it is.
+bool Planner::TryRouter(const Query& query) {
+  Route route;
+  if (!FindRoute(query, &route)) return false;
+  auto& [uses, leaves, server, rows, modifies] = route;
   Deparser deparser(catalog_, [&](const QueryRel& rel) { return leaves.at(&rel); });
   std::string sql = deparser.WholeQuery(query);
   auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
@@ -408,8 +420,57 @@ const PlannedStatement* Planner::Plan(const Query& query) {
   return statement_;
 }
 
+std::optional<RouteKey> Planner::KeyOfRoute(const Query& query) {
+  Route route;
+  if (!FindRoute(query, &route)) return std::nullopt;
+  RouteKey key;
+  for (const TableUse& use : route.uses) {
+    const auto& leaves = route.leaves.at(use.rel);
+    key.insert(key.end(), leaves.begin(), leaves.end());
+    key.push_back(nullptr);
+  }
+  return key;
+}
+
 const PlannedStatement* PlanQuery(const Query& query, const PlanRequest& request) {
   return Planner(request).Plan(query);
+}
+
+std::optional<RouteKey> FindRoute(const Query& query, const PlanRequest& request) {
+  return Planner(request).KeyOfRoute(query);
+}
+
+// Nothing in it may have another value at another time or under other settings; and no part of it
+// that planning looks into deeper than into expressions.
+bool HasReusableRoute(const Query& query) {
+  auto is_table = [](const QueryRel& rel) { return rel.kind == RelKind::kTable; };
+  if (query.command != QueryCommand::kSelect || query.set_op != nullptr || !query.ctes.empty() ||
+      !std::all_of(query.rels.begin(), query.rels.end(), is_table))
+    return false;
+  bool uses_params = false;
+  bool other = AnyExprInQuery(query, [&](const Expr& e, int) {
+    switch (e.kind) {
+      case ExprKind::kParam:
+        uses_params = true;
+        return false;
+      case ExprKind::kCall: {
+        const ProcInfo* proc = FindProc(e.function);
+        return proc == nullptr || proc->volatility != 'i';
+      }
+      case ExprKind::kConst:
+      case ExprKind::kColumn:
+      case ExprKind::kAnd:
+      case ExprKind::kOr:
+      case ExprKind::kNot:
+      case ExprKind::kIsNull:
+      case ExprKind::kIsNotNull:
+      case ExprKind::kRelabel:
+        return false;
+      default:
+        return true;
+    }
+  });
+  return uses_params && !other;
 }
 
 }  // namespace sluice

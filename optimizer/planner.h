@@ -1,7 +1,9 @@
 // Analysed query → plan. See optimizer/README.md for the order of the steps.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "common/arena.h"
 #include "optimizer/plan.h"
@@ -10,6 +12,7 @@
 namespace sluice {
 
 class Catalog;
+struct Relation;
 struct SessionSettings;
 
 struct PlannerSettings {
@@ -46,5 +49,14 @@ struct PlanRequest {
 };
 
 const PlannedStatement* PlanQuery(const Query& query, const PlanRequest& request);
+
+// Of a statement that goes to one server as it is: the leaf tables that it reads there, which
+// depend on the parameters' values (pruning). Where they are the same, so is its plan, if
+// HasReusableRoute(). nullopt: it does not go to one server. `query` is folded
+// (FoldConstantsInQuery, without parameters).
+using RouteKey = std::vector<const Relation*>;
+std::optional<RouteKey> FindRoute(const Query& query, const PlanRequest& request);
+// Whether parameters alone decide on its route, and on nothing else in its plan.
+bool HasReusableRoute(const Query& query);
 
 }  // namespace sluice

@@ -117,6 +117,7 @@ class Planner {
  public:
   explicit Planner(const PlanRequest& request);
 
+  std::optional<RouteKey> KeyOfRoute(const Query& query);
   const PlannedStatement* Plan(const Query& query);
   // completion.cc
   const PlannedStatement* PlanCompleted(const CompletionRequest& completion);
@@ -127,6 +128,8 @@ class Planner {
   Local PlanTableCopy(const CompletionTable& table, const std::vector<Oid>& param_types);
 
   // planner.cc
+  struct Route;
+  bool FindRoute(const Query& query, Route* route);
   bool TryRouter(const Query& query);
   void Finish(Local root, const Query& query);
   void CopyOut(std::span<const sluice::Plan* const> scans);

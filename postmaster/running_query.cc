@@ -7,6 +7,7 @@
 #include "executor/plan_streams.h"
 #include "postmaster/distributed_transaction.h"
 #include "postmaster/lease_set.h"
+#include "postmaster/plan_cache.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/settings.h"
 #include "postmaster/view_reader.h"
@@ -73,7 +74,9 @@ RunningQuery::RunningQuery(const QuerySession& session, const Query& query,
   request.allow_pass_through =
       options.allow_pass_through && session.settings->Boolean("enable_pass_through");
   request.copy_options = options.copy_options;
-  plan_ = PlanQuery(query, request);
+  plans_ = options.plans;
+  if (plans_ != nullptr) plan_ = plans_->Find(query, request);
+  if (plan_ == nullptr) plan_ = PlanQuery(query, request);
 }
 
 RunningQuery::RunningQuery(const QuerySession& session, const Planner& plan,

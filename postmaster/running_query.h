@@ -21,6 +21,7 @@ class Settings;
 
 class BorrowedConnection;
 class LeaseSet;
+class PlanCache;
 
 // What the session is, as far as running a query is concerned.
 struct QuerySession {
@@ -38,7 +39,8 @@ struct QueryOptions {
   std::span<const int16_t> formats;
   bool allow_pass_through = true;
   bool instrument = false;
-  std::string_view copy_options;  // PlanRequest's
+  std::string_view copy_options;     // PlanRequest's
+  std::shared_ptr<PlanCache> plans;  // the prepared statement's
   std::string_view text;
 };
 
@@ -75,6 +77,7 @@ class RunningQuery {
   SharedBlocks blocks_;
   Arena arena_{blocks_, 64 * 1024};
   ExecutorContext context_;
+  std::shared_ptr<PlanCache> plans_;  // the plan may lie there
   const PlannedStatement* plan_ = nullptr;
   std::unique_ptr<ViewSnapshot> view_snapshot_;  // once a live view is read
   std::unique_ptr<Executor> executor_;

@@ -111,6 +111,9 @@ void Session::Analyze(Statement* statement) {
   statement->query = query;
   statement->completion = std::move(completion);
   statement->has_session_functions = query != nullptr && HasSessionFunctions(*query);
+  statement->plans = query != nullptr && !statement->has_session_functions
+                         ? std::make_shared<PlanCache>()
+                         : nullptr;
   statement->param_types = std::move(types);
   statement->columns = std::move(columns);
 }
@@ -183,6 +186,7 @@ void Session::StartPortal(Portal* portal) {
   options.instrument = portal->instrument;
   options.copy_options = portal->copy_options;
   options.text = statement->text();
+  options.plans = statement->plans;
   portal->running = MakeRunning(statement, portal->arena.get(), options);
   // What passes through needs no codec here.
   const PlannedStatement& plan = portal->running->plan();

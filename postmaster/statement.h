@@ -10,6 +10,7 @@
 #include "optimizer/planner.h"
 #include "parser/raw.h"
 #include "postmaster/completion.h"
+#include "postmaster/plan_cache.h"
 #include "postmaster/running_query.h"
 
 namespace sluice {
@@ -44,6 +45,7 @@ struct Statement {
   // Instead of `query`, or where that cannot be planned: how a shard completes it.
   std::shared_ptr<const CompletionQuery> completion;
   uint64_t catalog_generation = 0, settings_version = 0;
+  std::shared_ptr<PlanCache> plans;
   bool has_session_functions = false;  // pg_backend_pid() and the like: analysed again to be run
   std::vector<ColumnDescription> columns;
 };
