@@ -53,7 +53,7 @@ bool Alteration::AddColumn(PgQuery__AlterTableCmd* command) {
     return false;
   }
   std::string default_sql;
-  if (auto sequence = TakeSequence(ddl_, def, &default_sql)) {
+  if (auto sequence = TakeSequence(ddl_, table().name, def, &default_sql)) {
     sequences_.push_back(std::move(*sequence));
   }
   if (!default_sql.empty()) defaults_[def->colname] = default_sql;
@@ -119,9 +119,10 @@ bool Alteration::AddConstraint(const PgQuery__AlterTableCmd& command) {
 void Alteration::AddIdentity(const PgQuery__AlterTableCmd& command) {
   ColumnInfo& column = GetColumn(&table(), command.name);
   if (column.identity != '\0' || !column.default_sql.empty())
-    Throw(sqlstate::kObjectNotInPrerequisiteState, "column \"{}\" of relation \"{}\" already {}",
+    Throw(sqlstate::kObjectNotInPrerequisiteState, "column \"{}\" of relation \"{}\" {}",
           command.name, table().name,
-          column.identity != '\0' ? "is an identity column" : "has a default value");
+          column.identity != '\0' ? "is already an identity column"
+                                  : "already has a default value");
   if (!column.not_null)
     Throw(sqlstate::kObjectNotInPrerequisiteState,
           "column \"{}\" of relation \"{}\" must be declared NOT NULL before identity can be added",

@@ -16,6 +16,21 @@ std::string QuoteText(const char* text) {
   return text == nullptr ? "" : text;
 }
 
+// Whether connections that one describes are those that the other does. What was added changes none.
+bool SameServers(const Catalog& before, const Catalog& after) {
+  for (const auto& [oid, server] : before.servers) {
+    auto now = after.servers.find(oid);
+    if (now == after.servers.end() || now->second.options != server.options) return false;
+  }
+  for (const UserMapping& mapping : before.user_mappings)
+    if (std::ranges::none_of(after.user_mappings, [&](const UserMapping& now) {
+          return now.server == mapping.server && now.user == mapping.user &&
+                 now.options == mapping.options;
+        }))
+      return false;
+  return true;
+}
+
 }  // namespace
 
 Session::CommandResult Session::RunCommand(const std::shared_ptr<Statement>& statement) {
@@ -112,6 +127,9 @@ void Session::Commit() {
     throw;
   }
   if (catalog_changed) {
+    // Connections made as servers and mappings were until now serve nobody any more.
+    if (!SameServers(*catalog_base_, *catalog_))
+      SubmitRequest({RequestKind::kForget, nullptr, 0, 0});
     catalog_pending_ = false;
     catalog_base_ = nullptr;
     follower_->Forget();
