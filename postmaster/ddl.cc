@@ -41,8 +41,9 @@ const char* ObjectTag(PgQuery__ObjectType type) {
 
 // Columns are renamed by ALTER of the relation they belong to.
 PgQuery__ObjectType RenamedObject(const PgQuery__RenameStmt& rename) {
-  bool part = rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_COLUMN ||
-              rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_TABCONSTRAINT;
+  if (rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_TABCONSTRAINT)
+    return PG_QUERY__OBJECT_TYPE__OBJECT_TABLE;
+  bool part = rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_COLUMN;
   return part ? rename.relation_type : rename.rename_type;
 }
 
@@ -118,9 +119,11 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
       return "CREATE VIEW";
     case PG_QUERY__NODE__NODE_CREATE_TABLE_AS_STMT:
       if (node.create_table_as_stmt->objtype != PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW)
-        return std::nullopt;
+        return CreateTableAs(ddl, *node.create_table_as_stmt);
       CreateMaterializedView(ddl, *node.create_table_as_stmt);
       return "CREATE MATERIALIZED VIEW";
+    case PG_QUERY__NODE__NODE_SELECT_STMT:
+      return SelectInto(ddl);
     case PG_QUERY__NODE__NODE_REFRESH_MAT_VIEW_STMT:
       RefreshMaterializedView(ddl, *node.refresh_mat_view_stmt);
       return "REFRESH MATERIALIZED VIEW";
@@ -212,6 +215,8 @@ bool RunDdl(const RawStatement& statement, DdlContext& context) {
   // Cheap for the statements that are none: nothing is copied.
   switch (statement.node->node_case) {
     case PG_QUERY__NODE__NODE_SELECT_STMT:
+      if (statement.node->select_stmt->into_clause != nullptr) break;
+      return false;
     case PG_QUERY__NODE__NODE_INSERT_STMT:
     case PG_QUERY__NODE__NODE_UPDATE_STMT:
     case PG_QUERY__NODE__NODE_DELETE_STMT:

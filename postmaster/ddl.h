@@ -40,6 +40,9 @@ struct DdlContext {
   bool in_block = false;             // BEGIN was said
   std::string default_distribution;  // the setting sluice.default_distribution
   std::string command_tag;           // out
+  // Out: a statement that the session runs next (CREATE TABLE AS); "SELECT" and its rows are the
+  // tag.
+  std::string then_insert;
 };
 
 // False if the statement is none that is known here; then nothing happened.

@@ -119,10 +119,10 @@ bool Alteration::AddConstraint(const PgQuery__AlterTableCmd& command) {
 void Alteration::AddIdentity(const PgQuery__AlterTableCmd& command) {
   ColumnInfo& column = GetColumn(&table(), command.name);
   if (column.identity != '\0' || !column.default_sql.empty())
-    Throw(sqlstate::kObjectNotInPrerequisiteState, "column \"{}\" of relation \"{}\" {}",
-          command.name, table().name,
-          column.identity != '\0' ? "is already an identity column"
-                                  : "already has a default value");
+    Throw(
+        sqlstate::kObjectNotInPrerequisiteState, "column \"{}\" of relation \"{}\" {}",
+        command.name, table().name,
+        column.identity != '\0' ? "is already an identity column" : "already has a default value");
   if (!column.not_null)
     Throw(sqlstate::kObjectNotInPrerequisiteState,
           "column \"{}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
@@ -308,8 +308,8 @@ void RenameDistributedColumn(Ddl& ddl, Relation* table, const std::string& from,
   if (column == nullptr) Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", from);
   OwnedNode copy = CopyNode(ddl.statement.node);
   Send(ddl, *table, copy.get());
-  column->name = to;
   RenameKey(table, from, to);
+  column->name = to;
   for (auto& [oid, sequence] : ddl.catalog.sequences)
     if (sequence.owned_by == table->oid && sequence.owned_column == from)
       sequence.owned_column = to;

@@ -83,10 +83,11 @@ std::optional<SequenceColumn> TakeSequence(Ddl& ddl, std::string_view table,
     PgQuery__Constraint& constraint = *def->constraints[i]->constraint;
     if (constraint.contype == PG_QUERY__CONSTR_TYPE__CONSTR_IDENTITY) {
       if (found)
-        ddl.ThrowAt(MakeError(sqlstate::kSyntaxError,
-                              "both default and identity specified for column \"{}\" of table \"{}\"",
-                              def->colname, table),
-                    constraint.location);
+        ddl.ThrowAt(
+            MakeError(sqlstate::kSyntaxError,
+                      "both default and identity specified for column \"{}\" of table \"{}\"",
+                      def->colname, table),
+            constraint.location);
       found.emplace();
       found->column = def->colname;
       found->identity = Text(constraint.generated_when) == "a" ? 'a' : 'd';

@@ -6,7 +6,6 @@
 #include "catalog/sequence_values.h"
 #include "postmaster/object_names.h"
 #include "postmaster/settings.h"
-#include "types/kernel_registry.h"
 
 namespace sluice {
 
@@ -110,8 +109,8 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-void RegisterSequenceKernels() {
-  RegisterKernels(kKernels);
+std::span<const Kernel> SequenceKernels() {
+  return kKernels;
 }
 
 void ForgetSequences() {

@@ -1,10 +1,13 @@
 // nextval, currval, lastval, setval: once for each row. A batch of rows takes its values at once.
 #pragma once
 
+#include <span>
+
+#include "types/kernel.h"
+
 namespace sluice {
 
-// Before anything asks for a kernel.
-void RegisterSequenceKernels();
+std::span<const Kernel> SequenceKernels();
 // DISCARD SEQUENCES: what currval() and lastval() of this session know.
 void ForgetSequences();
 

@@ -10,7 +10,8 @@ namespace {
 class Tables : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = new Cluster(Cluster::Options{.shards = 3, .settings = {}, .shard_settings = {}});
+    cluster_ = new Cluster(Cluster::Options{
+        .shards = 3, .settings = {}, .shard_settings = {}});
   }
   static void TearDownTestSuite() {
     delete cluster_;
@@ -19,7 +20,8 @@ class Tables : public ::testing::Test {
   // What the server says of one statement.
   static std::string Said(Client& client, const std::string& sql) {
     Answer answer = client.Query(sql);
-    return answer.sqlstate.empty() ? answer.command_tag : answer.sqlstate + " " + answer.message;
+    if (!answer.sqlstate.empty()) return answer.sqlstate + " " + answer.message;
+    return answer.command_tag + (answer.rows.empty() ? "" : "\n" + answer.Text(true));
   }
   // The same value from every shard, or all values.
   static std::string OnShards(const std::string& sql) {
@@ -201,6 +203,16 @@ TEST_F(Tables, ACommandIsDoneOnAllServersOrOnNone) {
   sluice.Must("COMMIT");
   EXPECT_EQ(Columns("whole"), "id integer not null, x integer, y integer");
   EXPECT_EQ(OnShards("SELECT count(*) FROM pg_prepared_xacts"), "0");
+  // Another session's change of the catalog is found before any server has committed.
+  Client other(cluster_->Url());
+  sluice.Must("BEGIN");
+  sluice.Must("ALTER TABLE whole ADD z int");
+  other.Must("CREATE VIEW meanwhile AS SELECT 1 AS one");
+  EXPECT_EQ(Said(sluice, "COMMIT").substr(0, 5), "40001");
+  EXPECT_EQ(Columns("whole"), "id integer not null, x integer, y integer");
+  sluice.Must("ALTER TABLE whole ADD z int");
+  other.Must("SELECT z FROM whole");
+  sluice.Must("DROP VIEW meanwhile");
   sluice.Must("DROP TABLE whole, done");
 }
 
