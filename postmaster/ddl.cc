@@ -211,6 +211,29 @@ AnalyzeContext Ddl::MakeAnalyzeContext(std::vector<Oid>* param_types) {
   return analyze;
 }
 
+namespace {
+
+// Runs `work` on a copy of the catalog, which is the session's if it succeeds.
+template <typename Work>
+bool Carry(const RawStatement& statement, DdlContext& context, Work&& work) {
+  Ddl ddl(statement, context);
+  try {
+    if (!work(ddl)) return false;
+  } catch (...) {
+    // Types and collations of the failed copy may be known to this process by now.
+    context.current->MakeCurrent();
+    throw;
+  }
+  if (ddl.changed) {
+    context.current = std::make_shared<const Catalog>(std::move(ddl.catalog));
+    context.current->MakeCurrent();
+    context.pending = true;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool RunDdl(const RawStatement& statement, DdlContext& context) {
   // Cheap for the statements that are none: nothing is copied.
   switch (statement.node->node_case) {
@@ -229,22 +252,18 @@ bool RunDdl(const RawStatement& statement, DdlContext& context) {
     default:
       break;
   }
-  Ddl ddl(statement, context);
-  try {
+  return Carry(statement, context, [&](Ddl& ddl) {
     std::optional<std::string> tag = Dispatch(ddl);
-    if (!tag) return false;
-    context.command_tag = *tag;
-  } catch (...) {
-    // Types and collations of the failed copy may be known to this process by now.
-    context.current->MakeCurrent();
-    throw;
-  }
-  if (ddl.changed) {
-    context.current = std::make_shared<const Catalog>(std::move(ddl.catalog));
-    context.current->MakeCurrent();
-    context.pending = true;
-  }
-  return true;
+    if (tag) context.command_tag = *tag;
+    return tag.has_value();
+  });
+}
+
+void RunDdlFinish(const RawStatement& statement, DdlContext& context) {
+  Carry(statement, context, [&](Ddl& ddl) {
+    context.finish(ddl);
+    return true;
+  });
 }
 
 }  // namespace sluice

@@ -282,7 +282,9 @@ void RenameKey(Relation* table, const std::string& from, const std::string& to) 
 
 }  // namespace
 
-void AlterDistributed(Ddl& ddl, Relation* table, const PgQuery__AlterTableStmt&) {
+void AlterDistributed(Ddl& ddl, Relation* table, const PgQuery__AlterTableStmt& alter) {
+  if (const PgQuery__Constraint* key = AddedKey(*table, alter))
+    return SpreadByKey(ddl, table, *key);
   Oid oid = table->oid;
   OwnedNode copy = CopyNode(ddl.statement.node);
   PgQuery__AlterTableStmt* statement = copy->alter_table_stmt;

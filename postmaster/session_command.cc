@@ -97,8 +97,11 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
   if (!RunDdl(raw, context)) Refuse("{} is not supported", CommandName(raw));
   if (catalog_pending_ && catalog_base_ == nullptr) catalog_base_ = before;
   new_views_.insert(new_views_.end(), context.created_views.begin(), context.created_views.end());
-  if (!context.then_insert.empty())
-    context.command_tag = fmt::format("SELECT {}", RunInsert(context.then_insert));
+  if (!context.then_insert.empty()) {
+    uint64_t rows = RunInsert(context.then_insert);
+    if (context.command_tag == "SELECT") context.command_tag += fmt::format(" {}", rows);
+    if (context.finish) RunDdlFinish(raw, context);
+  }
   return {context.command_tag, std::nullopt};
 }
 

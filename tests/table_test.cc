@@ -232,6 +232,30 @@ TEST_F(Tables, AnIndexThatCannotBeBuiltEverywhereIsNowhere) {
   sluice.Must("DROP TABLE idx");
 }
 
+TEST_F(Tables, AKeyThatIsAddedMovesTheRowsToTheirPlaces) {
+  Client sluice(cluster_->Url());
+  sluice.Must("CREATE TABLE spread (a int NOT NULL, b text DEFAULT 'x', s serial, CHECK (a > 0))");
+  sluice.Must("CREATE INDEX spread_b ON spread (b)");
+  for (int shard = 1; shard <= cluster_->shards(); shard++)
+    Client(cluster_->ShardUrl(shard))
+        .Must(fmt::format("INSERT INTO spread SELECT g, 'v' || g, g FROM generate_series({}, {}) g",
+                          shard * 100, shard * 100 + 99));
+  sluice.Must("CREATE VIEW seen AS SELECT a, b FROM spread");
+  Answer twice = sluice.Query("ALTER TABLE spread ADD PRIMARY KEY (b, a)");
+  EXPECT_EQ(twice.sqlstate, "") << twice.message;
+  EXPECT_EQ(sluice.Value("SELECT count(*) FROM seen"), "300");
+  for (int i = 100; i < 400; i += 37)
+    EXPECT_EQ(sluice.Value(fmt::format("SELECT a FROM spread WHERE b = 'v{}'", i)),
+              std::to_string(i));
+  EXPECT_EQ(OnShards("SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relkind "
+                     "IN ('r', 'i') AND relnamespace = 'public'::regnamespace"),
+            "spread spread_b spread_pkey");
+  EXPECT_EQ(Said(sluice, "INSERT INTO spread (a, b) VALUES (200, 'v200')"),
+            "23505 duplicate key value violates unique constraint \"spread_pkey\"");
+  sluice.Must("DROP VIEW seen");
+  sluice.Must("DROP TABLE spread");
+}
+
 TEST_F(Tables, NeedAServer) {
   Client sluice(cluster_->StartServer("empty", {}));
   for (int i = 1; i <= cluster_->shards(); i++)
