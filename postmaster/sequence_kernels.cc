@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "catalog/privilege.h"
 #include "catalog/sequence_values.h"
 #include "postmaster/object_names.h"
 #include "postmaster/settings.h"
@@ -42,6 +43,17 @@ void RequireWritable(const char* function) {
           function);
 }
 
+// Owners and those who were granted one of the privileges; an identity column's is used by whoever
+// may insert.
+void RequirePrivilege(const Sequence& sequence, std::string_view any_of) {
+  const CatalogSession& session = CurrentCatalogSession();
+  const Role* role = session.catalog->FindRole(session.user);
+  if (sequence.identity || role == nullptr) return;
+  for (char privilege : any_of)
+    if (HasPrivilege(*session.catalog, *role, AclOf(sequence), privilege)) return;
+  Throw(sqlstate::kInsufficientPrivilege, "permission denied for sequence {}", sequence.name);
+}
+
 void Remember(const Sequence& sequence, int64_t value) {
   session_sequences.last_values[sequence.oid] = value;
   session_sequences.last_used = sequence.oid;
@@ -56,6 +68,7 @@ void Nextval(const KernelCall& call) {
     size_t end = at + 1;
     while (end < rows.size() && call.args[0]->At<uint32_t>(rows[end]) == oid) end++;
     const Sequence& sequence = SequenceOf(oid);
+    RequirePrivilege(sequence, "Uw");
     while (at < end) {
       SequenceValues::Range range = Values().Next(sequence, static_cast<int64_t>(end - at));
       for (int64_t k = 0; k < range.count; k++)
@@ -68,6 +81,7 @@ void Nextval(const KernelCall& call) {
 void Currval(const KernelCall& call) {
   ForEachRow(call, [&](size_t i) {
     const Sequence& sequence = SequenceOf(call.args[0]->At<uint32_t>(i));
+    RequirePrivilege(sequence, "Ur");
     auto found = session_sequences.last_values.find(sequence.oid);
     if (found == session_sequences.last_values.end())
       Throw(sqlstate::kObjectNotInPrerequisiteState,
@@ -89,6 +103,7 @@ void Setval(const KernelCall& call) {
   RequireWritable("setval()");
   ForEachRow(call, [&](size_t i) {
     const Sequence& sequence = SequenceOf(call.args[0]->At<uint32_t>(i));
+    RequirePrivilege(sequence, "w");
     int64_t value = call.args[1]->At<int64_t>(i);
     bool is_called = call.args.size() < 3 || call.args[2]->At<uint8_t>(i) != 0;
     if (value < sequence.min || value > sequence.max)
