@@ -1,5 +1,6 @@
 #include "executor/expression.h"
 
+#include "catalog/builtin.h"
 #include "common/error.h"
 #include "executor/expression_internal.h"
 #include "types/codec.h"
@@ -261,6 +262,8 @@ void CallKernel(const Kernel& kernel, std::span<const Column* const> args, const
     constant &= arg->constant();
     nulls |= arg->nulls != nullptr;
   }
+  // nextval('s') is another value for each row.
+  constant = constant && FindProc(kernel.function)->volatility != 'v';
   const uint32_t* rows = constant ? nullptr : input.rows;
   size_t count = constant ? 1 : input.count;
   uint8_t* null_map = out->Nulls();

@@ -41,8 +41,9 @@ const char* ObjectTag(PgQuery__ObjectType type) {
 
 // Columns are renamed by ALTER of the relation they belong to.
 PgQuery__ObjectType RenamedObject(const PgQuery__RenameStmt& rename) {
-  bool part = rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_COLUMN ||
-              rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_TABCONSTRAINT;
+  if (rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_TABCONSTRAINT)
+    return PG_QUERY__OBJECT_TYPE__OBJECT_TABLE;
+  bool part = rename.rename_type == PG_QUERY__OBJECT_TYPE__OBJECT_COLUMN;
   return part ? rename.relation_type : rename.rename_type;
 }
 
@@ -118,9 +119,11 @@ std::optional<std::string> Dispatch(Ddl& ddl) {
       return "CREATE VIEW";
     case PG_QUERY__NODE__NODE_CREATE_TABLE_AS_STMT:
       if (node.create_table_as_stmt->objtype != PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW)
-        return std::nullopt;
+        return CreateTableAs(ddl, *node.create_table_as_stmt);
       CreateMaterializedView(ddl, *node.create_table_as_stmt);
       return "CREATE MATERIALIZED VIEW";
+    case PG_QUERY__NODE__NODE_SELECT_STMT:
+      return SelectInto(ddl);
     case PG_QUERY__NODE__NODE_REFRESH_MAT_VIEW_STMT:
       RefreshMaterializedView(ddl, *node.refresh_mat_view_stmt);
       return "REFRESH MATERIALIZED VIEW";
@@ -208,10 +211,35 @@ AnalyzeContext Ddl::MakeAnalyzeContext(std::vector<Oid>* param_types) {
   return analyze;
 }
 
+namespace {
+
+// Runs `work` on a copy of the catalog, which is the session's if it succeeds.
+template <typename Work>
+bool Carry(const RawStatement& statement, DdlContext& context, Work&& work) {
+  Ddl ddl(statement, context);
+  try {
+    if (!work(ddl)) return false;
+  } catch (...) {
+    // Types and collations of the failed copy may be known to this process by now.
+    context.current->MakeCurrent();
+    throw;
+  }
+  if (ddl.changed) {
+    context.current = std::make_shared<const Catalog>(std::move(ddl.catalog));
+    context.current->MakeCurrent();
+    context.pending = true;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool RunDdl(const RawStatement& statement, DdlContext& context) {
   // Cheap for the statements that are none: nothing is copied.
   switch (statement.node->node_case) {
     case PG_QUERY__NODE__NODE_SELECT_STMT:
+      if (statement.node->select_stmt->into_clause != nullptr) break;
+      return false;
     case PG_QUERY__NODE__NODE_INSERT_STMT:
     case PG_QUERY__NODE__NODE_UPDATE_STMT:
     case PG_QUERY__NODE__NODE_DELETE_STMT:
@@ -224,22 +252,18 @@ bool RunDdl(const RawStatement& statement, DdlContext& context) {
     default:
       break;
   }
-  Ddl ddl(statement, context);
-  try {
+  return Carry(statement, context, [&](Ddl& ddl) {
     std::optional<std::string> tag = Dispatch(ddl);
-    if (!tag) return false;
-    context.command_tag = *tag;
-  } catch (...) {
-    // Types and collations of the failed copy may be known to this process by now.
-    context.current->MakeCurrent();
-    throw;
-  }
-  if (ddl.changed) {
-    context.current = std::make_shared<const Catalog>(std::move(ddl.catalog));
-    context.current->MakeCurrent();
-    context.pending = true;
-  }
-  return true;
+    if (tag) context.command_tag = *tag;
+    return tag.has_value();
+  });
+}
+
+void RunDdlFinish(const RawStatement& statement, DdlContext& context) {
+  Carry(statement, context, [&](Ddl& ddl) {
+    context.finish(ddl);
+    return true;
+  });
 }
 
 }  // namespace sluice

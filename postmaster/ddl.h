@@ -18,6 +18,8 @@ namespace sluice {
 
 class Settings;
 
+struct Ddl;
+
 struct DdlContext {
   // The session's catalog. After a change: a new one, not yet durable; the caller commits it by
   // CatalogStore at COMMIT or forgets it at ROLLBACK (and then registers the old one's objects
@@ -40,9 +42,15 @@ struct DdlContext {
   bool in_block = false;             // BEGIN was said
   std::string default_distribution;  // the setting sluice.default_distribution
   std::string command_tag;           // out
+  // Out: a statement that the session runs next (CREATE TABLE AS); "SELECT" and its rows are the
+  // tag.
+  std::string then_insert;
+  // Out: the rest of the command, after that statement (RunDdlFinish).
+  std::function<void(Ddl& ddl)> finish;
 };
 
 // False if the statement is none that is known here; then nothing happened.
 bool RunDdl(const RawStatement& statement, DdlContext& context);
+void RunDdlFinish(const RawStatement& statement, DdlContext& context);
 
 }  // namespace sluice

@@ -53,7 +53,7 @@ bool Alteration::AddColumn(PgQuery__AlterTableCmd* command) {
     return false;
   }
   std::string default_sql;
-  if (auto sequence = TakeSequence(ddl_, def, &default_sql)) {
+  if (auto sequence = TakeSequence(ddl_, table().name, def, &default_sql)) {
     sequences_.push_back(std::move(*sequence));
   }
   if (!default_sql.empty()) defaults_[def->colname] = default_sql;
@@ -119,9 +119,10 @@ bool Alteration::AddConstraint(const PgQuery__AlterTableCmd& command) {
 void Alteration::AddIdentity(const PgQuery__AlterTableCmd& command) {
   ColumnInfo& column = GetColumn(&table(), command.name);
   if (column.identity != '\0' || !column.default_sql.empty())
-    Throw(sqlstate::kObjectNotInPrerequisiteState, "column \"{}\" of relation \"{}\" already {}",
-          command.name, table().name,
-          column.identity != '\0' ? "is an identity column" : "has a default value");
+    Throw(
+        sqlstate::kObjectNotInPrerequisiteState, "column \"{}\" of relation \"{}\" {}",
+        command.name, table().name,
+        column.identity != '\0' ? "is already an identity column" : "already has a default value");
   if (!column.not_null)
     Throw(sqlstate::kObjectNotInPrerequisiteState,
           "column \"{}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
@@ -281,7 +282,9 @@ void RenameKey(Relation* table, const std::string& from, const std::string& to) 
 
 }  // namespace
 
-void AlterDistributed(Ddl& ddl, Relation* table, const PgQuery__AlterTableStmt&) {
+void AlterDistributed(Ddl& ddl, Relation* table, const PgQuery__AlterTableStmt& alter) {
+  if (const PgQuery__Constraint* key = AddedKey(*table, alter))
+    return SpreadByKey(ddl, table, *key);
   Oid oid = table->oid;
   OwnedNode copy = CopyNode(ddl.statement.node);
   PgQuery__AlterTableStmt* statement = copy->alter_table_stmt;
@@ -307,8 +310,8 @@ void RenameDistributedColumn(Ddl& ddl, Relation* table, const std::string& from,
   if (column == nullptr) Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", from);
   OwnedNode copy = CopyNode(ddl.statement.node);
   Send(ddl, *table, copy.get());
-  column->name = to;
   RenameKey(table, from, to);
+  column->name = to;
   for (auto& [oid, sequence] : ddl.catalog.sequences)
     if (sequence.owned_by == table->oid && sequence.owned_column == from)
       sequence.owned_column = to;

@@ -235,7 +235,7 @@ Sequences TakeSequences(Ddl& ddl, PgQuery__CreateStmt* create) {
     if (create->table_elts[i]->node_case != PG_QUERY__NODE__NODE_COLUMN_DEF) continue;
     PgQuery__ColumnDef* def = create->table_elts[i]->column_def;
     std::string default_sql;
-    if (auto column = TakeSequence(ddl, def, &default_sql))
+    if (auto column = TakeSequence(ddl, create->relation->relname, def, &default_sql))
       taken.columns.push_back(std::move(*column));
     if (!default_sql.empty()) taken.defaults[def->colname] = default_sql;
   }

@@ -74,6 +74,15 @@ void RestartOwnedSequences(Ddl& ddl, Oid table);
 std::string NextvalOf(const Sequence& sequence);
 void RenameSequence(Ddl& ddl, const PgQuery__RenameStmt& rename);
 
+// --- ddl_spread.cc
+// The key that the command adds to an evenly spread table; null: it does something else.
+const PgQuery__Constraint* AddedKey(const Relation& table, const PgQuery__AlterTableStmt& alter);
+void SpreadByKey(Ddl& ddl, Relation* table, const PgQuery__Constraint& constraint);
+
+// --- ddl_table_as.cc; the command's tag
+std::string CreateTableAs(Ddl& ddl, const PgQuery__CreateTableAsStmt& create);
+std::string SelectInto(Ddl& ddl);
+
 // --- ddl_objects.cc: on all servers
 void CreateEnum(Ddl& ddl, const PgQuery__CreateEnumStmt& create);
 void AlterEnum(Ddl& ddl, const PgQuery__AlterEnumStmt& alter);

@@ -140,6 +140,7 @@ void DropIndexes(Ddl& ddl, const PgQuery__DropStmt& drop) {
       continue;
     }
     Relation& table = TableOfIndex(ddl, found);
+    RequireOwner(ddl, table);
     std::string index = QuoteQualified(table.schema, name.name);
     const char* cascade = drop.behavior == PG_QUERY__DROP_BEHAVIOR__DROP_CASCADE ? " CASCADE" : "";
     if (drop.concurrent)
@@ -159,6 +160,7 @@ void RenameIndex(Ddl& ddl, const PgQuery__RenameStmt& rename) {
         MakeError(sqlstate::kSuccess, "relation \"{}\" does not exist, skipping", name));
   if (!found) Throw(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name);
   Relation& table = TableOfIndex(ddl, found);
+  RequireOwner(ddl, table);
   CheckNameFree(ddl, table.schema, rename.newname, false);
   ddl.OnServers(ServersOf(ddl, table),
                 {fmt::format("ALTER INDEX {} RENAME TO {}", QuoteQualified(table.schema, name),

@@ -152,6 +152,7 @@ const Relation& RelationOfList(Ddl& ddl, const PgQuery__List& list, size_t count
                               : ddl.catalog.FindRelation(name.schema, name.name);
   if (found == nullptr)
     Throw(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name.name);
+  RequireOwner(ddl, *found);
   return *found;
 }
 

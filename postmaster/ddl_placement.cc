@@ -74,6 +74,11 @@ void CheckForeignKey(Ddl& ddl, const Relation& table, const PgQuery__Constraint&
       Throw(sqlstate::kWrongObjectType, "referenced relation \"{}\" is not a table", other.name);
     RefuseForeignKey(table, other, "The referenced table was not made by CREATE TABLE here.");
   }
+  std::vector<std::string> referenced = ReferencedColumns(other, constraint);
+  for (const std::string& name : referenced)
+    if (other.FindColumn(name) < 0)
+      Throw(sqlstate::kUndefinedColumn,
+            "column \"{}\" referenced in foreign key constraint does not exist", name);
   std::vector<Oid> servers = ServersOf(ddl, table), others = ServersOf(ddl, other);
   if (other.distribution == Distribution::kReplicated) {
     for (Oid server : servers)
@@ -89,7 +94,6 @@ void CheckForeignKey(Ddl& ddl, const Relation& table, const PgQuery__Constraint&
   std::vector<std::string> key = KeyColumns(table), other_key = KeyColumns(other);
   bool alike = servers == others && table.key.types == other.key.types && !key.empty() &&
                key.size() == other_key.size();
-  std::vector<std::string> referenced = ReferencedColumns(other, constraint);
   for (size_t i = 0; alike && i < key.size(); i++) {
     size_t at =
         static_cast<size_t>(std::find(columns.begin(), columns.end(), key[i]) - columns.begin());

@@ -1,5 +1,6 @@
 // Sequences: CREATE, ALTER and DROP SEQUENCE, and those of serial and identity columns. Their
 // values are handed out here (catalog/sequence_values.h); the shards know nothing of them.
+#include "catalog/privilege.h"
 #include "postmaster/ddl_distributed.h"
 
 namespace sluice {
@@ -99,6 +100,11 @@ void CheckBounds(const Sequence& s) {
         fmt::format("START value ({}) cannot be greater than MAXVALUE ({})", s.start, s.max));
 }
 
+void RequireOwner(const Ddl& ddl, const Sequence& sequence) {
+  if (!HasPrivilegesOf(ddl.catalog, CurrentRole(ddl), sequence.owner))
+    Throw(sqlstate::kInsufficientPrivilege, "must be owner of sequence {}", sequence.name);
+}
+
 Sequence& GetSequence(Ddl& ddl, const PgQuery__RangeVar& name) {
   std::string schema(Text(name.schemaname));
   const Sequence* found = schema.empty()
@@ -109,6 +115,7 @@ Sequence& GetSequence(Ddl& ddl, const PgQuery__RangeVar& name) {
       Throw(sqlstate::kWrongObjectType, "\"{}\" is not a sequence", name.relname);
     Throw(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name.relname);
   }
+  RequireOwner(ddl, *found);
   return ddl.catalog.sequences.at(found->oid);
 }
 
@@ -133,6 +140,7 @@ std::vector<std::string> DependentDefaults(const Ddl& ddl, const Sequence& seque
 }
 
 void DropSequence(Ddl& ddl, const Sequence& sequence, bool cascade) {
+  RequireOwner(ddl, sequence);
   std::string described = "sequence " + QuoteIdentifier(sequence.name);
   if (sequence.identity) {
     const Relation& table = ddl.catalog.relations.at(sequence.owned_by);

@@ -68,8 +68,8 @@ Oid IntegerType(Ddl& ddl, const PgQuery__ColumnDef& def) {
 
 }  // namespace
 
-std::optional<SequenceColumn> TakeSequence(Ddl& ddl, PgQuery__ColumnDef* def,
-                                           std::string* default_sql) {
+std::optional<SequenceColumn> TakeSequence(Ddl& ddl, std::string_view table,
+                                           PgQuery__ColumnDef* def, std::string* default_sql) {
   std::optional<SequenceColumn> found;
   if (def->type_name != nullptr) {
     if (const char* type = SerialType(*def->type_name)) {
@@ -83,10 +83,11 @@ std::optional<SequenceColumn> TakeSequence(Ddl& ddl, PgQuery__ColumnDef* def,
     PgQuery__Constraint& constraint = *def->constraints[i]->constraint;
     if (constraint.contype == PG_QUERY__CONSTR_TYPE__CONSTR_IDENTITY) {
       if (found)
-        ddl.ThrowAt(MakeError(sqlstate::kSyntaxError,
-                              "both default and identity specified for column \"{}\" of table",
-                              def->colname),
-                    constraint.location);
+        ddl.ThrowAt(
+            MakeError(sqlstate::kSyntaxError,
+                      "both default and identity specified for column \"{}\" of table \"{}\"",
+                      def->colname, table),
+            constraint.location);
       found.emplace();
       found->column = def->colname;
       found->identity = Text(constraint.generated_when) == "a" ? 'a' : 'd';

@@ -39,8 +39,8 @@ struct SequenceColumn {
 };
 // Takes serial types, identity and defaults that call nextval() out of a definition. `default_sql`
 // gets such a default.
-std::optional<SequenceColumn> TakeSequence(Ddl& ddl, PgQuery__ColumnDef* def,
-                                           std::string* default_sql);
+std::optional<SequenceColumn> TakeSequence(Ddl& ddl, std::string_view table,
+                                           PgQuery__ColumnDef* def, std::string* default_sql);
 bool UsesSequence(const RawNode* expression);
 // "DROP …, …" of qualified names.
 std::string JoinNames(const std::vector<std::string>& names);

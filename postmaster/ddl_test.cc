@@ -119,7 +119,8 @@ TEST_F(DdlTest, ServersMappingsAndTheirErrors) {
   Run("ALTER SERVER s OPTIONS (SET host 'b', DROP port, ADD dbname 'd')");
   EXPECT_EQ(current_->FindServer("s")->options, (Options{{"dbname", "d"}, {"host", "b"}}));
   EXPECT_EQ(Fail("ALTER SERVER s OPTIONS (DROP port)").message, "option \"port\" not found");
-  EXPECT_EQ(Fail("CREATE USER MAPPING FOR postgres SERVER t").message, "server \"t\" does not exist");
+  EXPECT_EQ(Fail("CREATE USER MAPPING FOR postgres SERVER t").message,
+            "server \"t\" does not exist");
   Run("CREATE USER MAPPING FOR CURRENT_USER SERVER s OPTIONS (password 'x')");
   EXPECT_EQ(
       current_->FindUserMapping(current_->FindServer("s")->oid, "postgres")->options.at("password"),

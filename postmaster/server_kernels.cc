@@ -1,6 +1,7 @@
 #include "postmaster/server_kernels.h"
 
 #include "postmaster/catalog_kernels.h"
+#include "postmaster/sequence_kernels.h"
 #include "shm/shared_memory.h"
 #include "types/kernel_registry.h"
 
@@ -73,7 +74,7 @@ void RegisterServerKernels() {
   static const auto* all = [] {
     auto* kernels = new std::vector<Kernel>(std::begin(kKernels), std::end(kKernels));
     for (std::span<const Kernel> more :
-         {CatalogKernels(), DefinitionKernels(), TextKernelsWithCatalog()})
+         {CatalogKernels(), DefinitionKernels(), TextKernelsWithCatalog(), SequenceKernels()})
       kernels->insert(kernels->end(), more.begin(), more.end());
     return kernels;
   }();

@@ -125,6 +125,8 @@ class Session {
   // --- session_command.cc: all that is no query
   CommandResult RunCommand(const std::shared_ptr<Statement>& statement);
   CommandResult RunDdlCommand(const RawStatement& raw);
+  // INSERT … SELECT of a command's own; the rows that it inserted.
+  uint64_t RunInsert(const std::string& sql);
   CommandResult RunTransaction(const RawStatement& raw);
   CommandResult EndBlock(bool commit, bool chain);
   CommandResult RunPrepare(const Statement& statement);

@@ -6,6 +6,7 @@
 #include "postmaster/child_process.h"
 #include "postmaster/ddl.h"
 #include "postmaster/explain.h"
+#include "postmaster/sequence_kernels.h"
 #include "postmaster/session.h"
 #include "types/codec.h"
 
@@ -14,6 +15,22 @@ namespace {
 
 std::string QuoteText(const char* text) {
   return text == nullptr ? "" : text;
+}
+
+// Whether connections that one describes are those that the other does. What was added changes
+// none.
+bool SameServers(const Catalog& before, const Catalog& after) {
+  for (const auto& [oid, server] : before.servers) {
+    auto now = after.servers.find(oid);
+    if (now == after.servers.end() || now->second.options != server.options) return false;
+  }
+  for (const UserMapping& mapping : before.user_mappings)
+    if (std::ranges::none_of(after.user_mappings, [&](const UserMapping& now) {
+          return now.server == mapping.server && now.user == mapping.user &&
+                 now.options == mapping.options;
+        }))
+      return false;
+  return true;
 }
 
 }  // namespace
@@ -80,7 +97,32 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
   if (!RunDdl(raw, context)) Refuse("{} is not supported", CommandName(raw));
   if (catalog_pending_ && catalog_base_ == nullptr) catalog_base_ = before;
   new_views_.insert(new_views_.end(), context.created_views.begin(), context.created_views.end());
+  if (!context.then_insert.empty()) {
+    uint64_t rows = RunInsert(context.then_insert);
+    if (context.command_tag == "SELECT") context.command_tag += fmt::format(" {}", rows);
+    if (context.finish) RunDdlFinish(raw, context);
+  }
   return {context.command_tag, std::nullopt};
+}
+
+uint64_t Session::RunInsert(const std::string& sql) {
+  auto parsed = std::make_shared<const ParsedSql>(ParseSql(sql));
+  const RawStatement& raw = parsed->statements()[0];
+  auto statement = MakeStatement(parsed, raw, raw.node);
+  try {
+    Analyze(statement.get());
+    QueryOptions options;
+    options.allow_pass_through = false;
+    options.text = statement->text();
+    Arena arena;
+    auto running = MakeRunning(statement.get(), &arena, options);
+    TextSink sink(statement->columns.size(), session_settings_);
+    running->Run(&sink, 0);
+    return running->executor().rows_modified();
+  } catch (QueryError& failure) {
+    failure.error.position = 0;  // it would be one in `sql`, not in the client's text
+    throw;
+  }
 }
 
 // --- transactions
@@ -112,6 +154,9 @@ void Session::Commit() {
     throw;
   }
   if (catalog_changed) {
+    // Connections made as servers and mappings were until now serve nobody any more.
+    if (!SameServers(*catalog_base_, *catalog_))
+      SubmitRequest({RequestKind::kForget, nullptr, 0, 0});
     catalog_pending_ = false;
     catalog_base_ = nullptr;
     follower_->Forget();
@@ -379,10 +424,12 @@ Session::CommandResult Session::RunDiscard(const RawStatement& raw) {
       DropPortals(0);
       settings_.ResetAll();
       statements_.clear();
+      ForgetSequences();
       return {"DISCARD ALL", std::nullopt};
     case PG_QUERY__DISCARD_MODE__DISCARD_PLANS:
       return {"DISCARD PLANS", std::nullopt};
     case PG_QUERY__DISCARD_MODE__DISCARD_SEQUENCES:
+      ForgetSequences();
       return {"DISCARD SEQUENCES", std::nullopt};
     default:
       return {"DISCARD TEMP", std::nullopt};

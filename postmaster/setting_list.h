@@ -129,6 +129,16 @@
     "auto|hash|even|replicated|none", false, "Statements", \
     "How CREATE TABLE spreads rows where it does not say; none: it makes parents of foreign " \
     "tables.") \
+  X("check_function_bodies", kBool, kUser, "", "on", 0, 0, "", false, "Statements", \
+    "Whether function bodies are checked; there are no functions here.") \
+  X("default_tablespace", kString, kUser, "", "", 0, 0, "", false, "Statements", \
+    "Where tables are made; it is the shards' own default.") \
+  X("default_table_access_method", kString, kUser, "", "heap", 0, 0, "", false, "Statements", \
+    "How tables are stored; it is the shards' own default.") \
+  X("temp_tablespaces", kString, kUser, "", "", 0, 0, "", false, "Statements", \
+    "Where temporary tables are made; there are none here.") \
+  X("default_toast_compression", kEnum, kUser, "", "pglz", 0, 0, "pglz|lz4", false, "Statements", \
+    "How large values are compressed; it is the shards' own default.") \
   X("row_security", kBool, kUser, "", "on", 0, 0, "", false, "Statements", \
     "Row security; it is the shards that enforce it.") \
   X("role", kString, kUser, "", "none", 0, 0, "", false, "Statements", "The current role.") \

@@ -31,6 +31,10 @@ Answer ToAnswer(PGresult* raw) {
     answer.sqlstate = state != nullptr ? state : "lost connection";
     answer.message = message != nullptr ? message : PQresultErrorMessage(raw);
     answer.position = position != nullptr ? position : "";
+    const char* detail = PQresultErrorField(raw, PG_DIAG_MESSAGE_DETAIL);
+    const char* hint = PQresultErrorField(raw, PG_DIAG_MESSAGE_HINT);
+    answer.detail = detail != nullptr ? detail : "";
+    answer.hint = hint != nullptr ? hint : "";
     return answer;
   }
   answer.command_tag = PQcmdStatus(raw);

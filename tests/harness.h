@@ -20,6 +20,7 @@ struct Answer {
   std::string sqlstate;  // "" on success
   std::string message;
   std::string position;
+  std::string detail, hint;
 
   // Rows as text, one a line; sorted unless `ordered`.
   std::string Text(bool ordered) const;
