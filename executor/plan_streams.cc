@@ -176,7 +176,7 @@ class StreamsBuilder {
     group_->backend = my_proc_number;
     group_->admission_timeout_us = state_.context->admission_timeout_us;
     group_->streams = arena_.NewArray<Stream>(scans_.size());
-    std::set<Oid> servers;
+    std::set<Oid> servers, postgres;
     for (size_t i = 0; i < scans_.size(); i++) {
       const ForeignScanPlan& plan = *scans_[i].plan;
       Stream& stream = group_->streams[i];
@@ -201,7 +201,12 @@ class StreamsBuilder {
       }
       if (stream.pin == 0 && scans_.size() == 1) stream.lease = state_.context->lease;
       if (!servers.insert(plan.server).second) group_->shared_snapshot = true;
+      if (!plan.lines) postgres.insert(plan.server);
       streams_->infos_.push_back({plan.id, &stream});
+    }
+    if (state_.context->gate_snapshots && postgres.size() > 1) {
+      group_->gate = StreamGate::kSnapshot;
+      group_->snapshot_first = true;
     }
     streams_->group_ = group_;
   }

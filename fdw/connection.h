@@ -67,6 +67,7 @@ class Connection final : public RemoteSocket::User {
   RequestWriter request() { return RequestWriter(socket_.out()); }
   void Send();
   StatementCache& statements() { return statements_; }
+  bool busy() const { return stream_ != nullptr || !steps_.empty(); }
   bool in_transaction() const { return transaction_status_ != 'I'; }
   size_t unsent_bytes() const { return socket_.unsent_bytes(); }
   // Whether it is worth trying the stream's statement again on another connection: this one was

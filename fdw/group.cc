@@ -30,7 +30,10 @@ Group::Group(Worker* worker, StreamGroup* shared)
       shared_(shared),
       admission_timer_(
           &worker->timers, [](void* self) { static_cast<Group*>(self)->OnAdmissionTimeout(); },
-          this) {
+          this),
+      gate_timer_(
+          &worker->timers, [](void* self) { static_cast<Group*>(self)->OnGateTimeout(); }, this) {
+  FindGate();
   for (const Stream& stream : shared->streams) shown_.push_back(ShowStream(stream));
   if (shared->admission_timeout_us > 0) {
     admission_timer_.Arm(worker->now_us + shared->admission_timeout_us);
@@ -57,8 +60,12 @@ void Group::Admit() {
   shared_->state.store(GroupState::kAdmitted, std::memory_order_release);  // G1
   WakeBackend(*shared_);
   open_tasks_ = shared_->streams.size();
+  TakeGate();
   for (Stream& stream : shared_->streams) tasks_.push_back(MakeTask(&stream));
-  for (auto& task : tasks_) task->Start();
+  for (auto& task : tasks_) {
+    if (!NeedsConnection(*task->stream())) task->PassGate();  // it has no snapshot
+    task->Start();
+  }
 }
 
 void Group::Refuse(const Error& error) {
@@ -66,6 +73,7 @@ void Group::Refuse(const Error& error) {
   admitted_ = true;
   admission_timer_.Disarm();
   open_tasks_ = shared_->streams.size();
+  gate_streams_ = shared_->streams.size();
   for (Stream& stream : shared_->streams) {
     tasks_.push_back(std::make_unique<RefusedStream>(worker_, this, &stream, error));
   }
@@ -184,6 +192,8 @@ GroupSet::Verdict GroupSet::Judge(const Group& group, Claims* claims, Error* err
       pool->RecallLent();
     }
   }
+  // Last, so that nobody holds up a gate while it waits for something else.
+  if (!wait && !PassesGate(group, claims)) return Verdict::kWait;
   if (!wait && !claims->chunks && TryReserveGroup(group.shared())) return Verdict::kAdmit;
   if (!wait) claims->chunks = true;
   for (auto& [pool, connections] : wanted) claims->pools.push_back(pool);

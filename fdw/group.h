@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,6 +45,10 @@ class Group {
   // ask for it: the backend finds the group closed when it comes to close it.
   bool done() const { return (closing_ || admitted_) && open_tasks_ == 0; }
   void OnTaskEnded();
+  // One stream needs the gate no more; the last one opens it.
+  void OnGatePassed();
+  // A COMMIT PREPARED has ended. Where it was not carried out, its server is in doubt.
+  void OnDecisionEnded(const Stream& stream);
 
   // Null where the stream reads under a snapshot of its own.
   SharedSnapshot* SnapshotFor(const Stream& stream);
@@ -52,6 +57,11 @@ class Group {
   friend class GroupSet;
   std::unique_ptr<StreamTask> MakeTask(Stream* stream);
   void OnAdmissionTimeout();
+  // The gate (group_gate.cc).
+  void FindGate();
+  void TakeGate();
+  void LeaveGate();
+  void OnGateTimeout();
 
   Worker* const worker_;
   StreamGroup* const shared_;
@@ -62,6 +72,20 @@ class Group {
   size_t open_tasks_ = 0;
   bool admitted_ = false;
   bool closing_ = false;
+
+  // The servers whose gates it needs; empty: none.
+  std::vector<std::string> gate_servers_;
+  bool holds_gate_ = false;
+  size_t gate_streams_ = 0;  // that have not passed it
+  Timer gate_timer_;
+};
+
+// Per server: who takes snapshots there for reads over several servers, and who carries out
+// decisions. The two exclude each other; a server that has not carried out a decision that others
+// have is closed for such snapshots until the transaction resolver has finished it there.
+struct Gate {
+  int snapshots = 0, decisions = 0;
+  std::set<std::string, std::less<>> in_doubt;  // the COMMIT PREPARED that did not end well
 };
 
 // Ends at once with an error.
@@ -87,6 +111,7 @@ class GroupSet {
   void WantsReaping() { reap_ = true; }
   void WantsAdmission() { admit_ = true; }
   bool somebody_waits() const { return !waiting_.empty(); }
+  Gate& GateOf(const std::string& server) { return gates_[server]; }
   // Once a round of the loop: admits what can be admitted, in turn, and lets go of what is done.
   void Round();
 
@@ -95,15 +120,19 @@ class GroupSet {
   struct Claims {
     std::vector<const Pool*> pools;
     bool chunks = false;
+    // Gates that earlier groups wait for: nobody of the other kind may come before them.
+    std::set<std::string> snapshots, decisions;
   };
   Verdict Judge(const Group& group, Claims* claims, Error* error);
+  bool PassesGate(const Group& group, Claims* claims);
   void Admit();
   void Reap();  // stores kClosed in groups that are done
 
   Worker* const worker_;
   std::unordered_map<StreamGroup*, std::unique_ptr<Group>> groups_;
   std::deque<Group*> waiting_;
-  Timer retry_timer_;  // backends give chunks back without telling
+  std::unordered_map<std::string, Gate> gates_;  // by server
+  Timer retry_timer_;                            // backends give chunks back without telling
   bool reap_ = false;
   bool admit_ = false;
 };

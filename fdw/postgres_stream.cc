@@ -70,6 +70,9 @@ void PostgresStream::StartPinned() {
     connection = retried_ ? pool_->Open() : pool_->Acquire(setup_);
     worker_->pools->Pin(stream()->pin, connection);
   }
+  // In a transaction of its own the snapshot of each statement is taken when its turn comes, which
+  // nobody should wait for.
+  if (connection->busy()) PassGate();
   connection->Run(this);
 }
 
@@ -94,6 +97,12 @@ void PostgresStream::Detach() {
     connection_->request().CopyFail("canceled");
     connection_->Send();
   }
+  connection_->Detach(this);
+}
+
+void PostgresStream::GiveUp(const Error& error) {
+  if (connection_ == nullptr) return;
+  SetOwnError(error);
   connection_->Detach(this);
 }
 
@@ -175,6 +184,8 @@ void PostgresStream::SendQuery() {
     request.CloseStatement(unused);
   if (parse_sent_) request.Parse(statement_name_, stream()->sql, stream()->params);
   request.Bind(statement_name_, stream()->params, stream()->result_formats);
+  // In the session's transaction a SELECT takes its snapshot at Bind, which is to be told at once.
+  if (group()->shared()->gate == StreamGate::kSnapshot && stream()->pin != 0) request.Flush();
   request.Describe('P', "");
   request.Execute(stream()->row_limit);
   if (HasOwnTransaction() && !exporter_) {
@@ -202,6 +213,7 @@ void PostgresStream::OnSetupFailed(const RemoteError& error) {
 }
 
 void PostgresStream::OnPreludeDone(const Step& step) {
+  if (!step.error && HasOwnTransaction()) PassGate();
   if (exporter_ && !step.error) {
     snapshot_->id = step.value;
     if (snapshot_->importers > 0) {
@@ -255,6 +267,8 @@ bool PostgresStream::OnMessage(char type, std::string_view body) {
       }
       return true;
     case '2':
+      if (stream()->pin != 0) PassGate();
+      return true;
     case '3':
     case 'c':
     case 'D':

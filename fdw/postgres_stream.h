@@ -51,6 +51,7 @@ class PostgresStream final : public StreamTask {
   void SetConnection(Connection* connection) { connection_ = connection; }
 
  private:
+  void GiveUp(const Error& error) override;
   // Whether it reads in a transaction opened for it alone, under a snapshot.
   bool HasOwnTransaction() const;
   void StartPinned();

@@ -184,6 +184,11 @@ void RequestWriter::CloseStatement(std::string_view name) {
   End();
 }
 
+void RequestWriter::Flush() {
+  Begin('H');
+  End();
+}
+
 void RequestWriter::Sync() {
   Begin('S');
   End();

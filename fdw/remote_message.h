@@ -73,6 +73,7 @@ class RequestWriter {
   void Describe(char what, std::string_view name);
   void Execute(uint32_t row_limit);
   void CloseStatement(std::string_view name);
+  void Flush();
   void Sync();
   void CopyData(std::string_view bytes);
   void CopyDone();

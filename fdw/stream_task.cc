@@ -20,7 +20,13 @@ void StreamTask::End(StreamState state, const Error* error) {
     stream_->lease->state.store(LeaseState::kNone, std::memory_order_release);  // L3
   stream_->state.store(state, std::memory_order_release);                       // S1
   if (stream_->output != nullptr) ChunkProducer(stream_->output).End(stream_->index);
+  if (group_->shared()->gate == StreamGate::kDecision) group_->OnDecisionEnded(*stream_);
+  PassGate();
   group_->OnTaskEnded();
+}
+
+void StreamTask::PassGate() {
+  if (!std::exchange(gate_passed_, true)) group_->OnGatePassed();
 }
 
 void StreamTask::WaitForLatch() {

@@ -28,12 +28,19 @@ class StreamTask {
   Stream* stream() const { return stream_; }
   Group* group() const { return group_; }
   bool ended() const { return ended_; }
+  // What its group holds the gate for is over on its server: the snapshot is taken.
+  void PassGate();
+  // The snapshots of its group were not taken in time: ends it, if its own is not.
+  void OnGateTimeout(const Error& error) {
+    if (!gate_passed_ && !ended_) GiveUp(error);
+  }
 
  protected:
   // The one report of how the stream ended. REQUIRES: no chunk of it is held. After it the stream
   // is never touched again.
   void End(StreamState state, const Error* error = nullptr);
   void WaitForLatch();
+  virtual void GiveUp(const Error&) {}
   // The stream's lease is somebody else's care from now on.
   Lease* TakeLease() {
     lease_taken_ = true;
@@ -46,6 +53,7 @@ class StreamTask {
   Group* const group_;
   Stream* const stream_;
   bool ended_ = false;
+  bool gate_passed_ = false;
   bool lease_taken_ = false;
 };
 

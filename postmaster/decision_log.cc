@@ -139,6 +139,7 @@ Status DecisionLog::Start() {
   std::memcpy(table.node, node.c_str(), node.size() + 1);
   table.epoch = epoch;
   table.next.store(1, std::memory_order_relaxed);
+  table.recovering.store(Unfinished().empty() ? 0 : 1, std::memory_order_relaxed);  // T5
   std::vector<uint64_t> segments = Segments();
   uint64_t next = segments.empty() ? 0 : segments.back() + 1;
   table.log_units.store(next * kUnitsPerSegment, std::memory_order_relaxed);

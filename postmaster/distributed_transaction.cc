@@ -15,8 +15,22 @@ namespace {
 // So long a server may keep silent at the end of a transaction before it counts as lost.
 constexpr int64_t kEndSilenceUs = 30'000'000;
 
+constexpr int64_t kRecoveryUs = 10'000'000;
+
 std::string SavepointName(int level) {
   return fmt::format("sluice_{}", level);
+}
+
+// After a crash a read could see what one server was told to commit and another was not yet. The
+// resolver needs a moment; if a server is down longer than that, others are read all the same.
+void AwaitRecovery() {
+  int64_t until_us = MonotonicUs() + kRecoveryUs;
+  while (transaction_table->recovering.load(std::memory_order_acquire) != 0 &&  // T5
+         MonotonicUs() < until_us) {
+    CheckForInterrupts();
+    ResetLatch(&my_proc->latch);
+    WaitLatch(&my_proc->latch, {}, 10, WaitEvent::kStreamAdmission);
+  }
 }
 
 bool IsConnectionError(const Error& error) {
@@ -74,6 +88,11 @@ DistributedTransaction::Participant& DistributedTransaction::Join(Oid server) {
   return participants_[at];
 }
 
+bool DistributedTransaction::gates_snapshots() const {
+  AwaitRecovery();
+  return !HasSnapshots();
+}
+
 StreamTransaction DistributedTransaction::For(Oid server) {
   if (HasSnapshots()) TakeSnapshots();
   if (HasSnapshots() || Serializable()) Join(server);
@@ -84,6 +103,7 @@ StreamTransaction DistributedTransaction::For(Oid server) {
 
 void DistributedTransaction::TakeSnapshots() {
   if (!HasSnapshots() || !participants_.empty()) return;
+  AwaitRecovery();
   QuerySession session = session_();
   for (const auto& [oid, server] : session.catalog->servers)
     if (server.wrapper == kPostgresWrapper &&

@@ -41,7 +41,7 @@ class DistributedTransaction {
   // How a stream on the server is to run; the text is good until the next call that joins or ends.
   StreamTransaction For(Oid server);
   // Reads over several servers take their snapshots under the commit gate.
-  bool gates_snapshots() const { return !HasSnapshots(); }
+  bool gates_snapshots() const;
 
   // The statement is about to write on (or lock rows of) these servers: from now on For() pins
   // them. `one_statement`: each gets a single remote statement, which commits by itself where

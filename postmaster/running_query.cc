@@ -110,6 +110,7 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   settings_version_ = session.settings->version();
   user_ = session.user;
   if (DistributedTransaction* transaction = session.transaction) {
+    transaction->TakeSnapshots();
     context_.transaction = [this, transaction](Oid server) {
       StreamTransaction found = transaction->For(server);
       found.begin_sql = arena_.CopyString(found.begin_sql);

@@ -121,6 +121,11 @@ void Session::SetTransactionModes(std::string_view prefix,
     name.remove_prefix(std::string_view("transaction_").size());
     std::string text = ConstantText(*option.arg);
     if (name != "isolation") text = text == "0" ? "off" : "on";
+    // Servers have begun with the level that it had.
+    if (local && name == "isolation" && distributed_.written() &&
+        text != settings_.Text("transaction_isolation"))
+      Throw(sqlstate::kActiveSqlTransaction,
+            "SET TRANSACTION ISOLATION LEVEL must be called before any query");
     settings_.Set(fmt::format("{}{}", prefix, name), text, SettingSource::kSession, local);
   }
 }

@@ -49,6 +49,7 @@ class Resolver {
     for (const auto& [number, decision] : decided)
       if (!live.contains(number) && !IsLive(number)) all_done &= MarkIfDone(decision);
     log_.RemoveFinished();
+    if (all_done) transaction_table->recovering.store(0, std::memory_order_release);  // T5
     return all_done ? kQuietMs : kUnfinishedMs;
   }
 

@@ -38,6 +38,9 @@ struct TransactionTable {
   std::atomic<uint64_t> next;       // T2: relaxed: only that they differ matters
   std::atomic<uint64_t> log_units;  // T3: where the decision log's next record goes; relaxed
   std::atomic<uint32_t> wake;       // T4: the resolver has work: stored, then its latch is set
+  // T5: decisions of an earlier epoch are not carried out everywhere yet: stored by the postmaster,
+  // cleared (release) by the resolver.
+  std::atomic<uint32_t> recovering;
   std::atomic<ProcNumber> resolver;
   uint32_t count;
   TransactionSlot slots[1];  // by ProcNumber
