@@ -138,6 +138,10 @@ TEST_F(AnalyzeLikePostgres, GroupingOrderingAndSets) {
   Compare("grouping_ordering_and_sets.sql");
 }
 
+TEST_F(AnalyzeLikePostgres, RecursionAndGroupingSets) {
+  Compare("recursion_and_grouping_sets.sql");
+}
+
 TEST_F(AnalyzeLikePostgres, NameErrors) {
   Compare("name_errors.sql");
 }

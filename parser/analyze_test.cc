@@ -271,12 +271,15 @@ TEST_F(AnalyzeTest, RefusesByName) {
            {"SELECT t FROM t", "a whole row as a value (\"t\")"},
            {"SELECT ctid FROM t", "system column \"ctid\""},
            {"SELECT t.tableoid FROM t", "system column \"tableoid\""},
-           {"SELECT generate_series(1, 2)",
+           {"SELECT generate_series(1, 2), count(*)",
             "set-returning function \"generate_series\" in the select list"},
            {"SELECT * FROM t TABLESAMPLE system (1)", "TABLESAMPLE"},
            {"SELECT * FROM json_each('{}')", "function \"json_each\", which returns a record"},
            {"SELECT ROW(1, 2)", "a row as a value"},
-           {"SELECT (ARRAY[1])[1]", "subscripts and fields of values"},
+           {"SELECT (ARRAY[1])[1:2]", "slices of arrays and fields of values"},
+           {"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a) FROM t", "WITHIN GROUP"},
+           {"WITH RECURSIVE a AS (SELECT 1 FROM b), b AS (SELECT 1 FROM a) SELECT * FROM a",
+            "this reference to WITH query \"b\""},
        }) {
     Error error = ErrorOf(sql);
     EXPECT_EQ(error.state, sqlstate::kFeatureNotSupported) << sql;
