@@ -96,11 +96,12 @@ Query* TransformPlainSelect(ParseState& p, const PgQuery__SelectStmt& statement)
   if (p.resolve_unknowns) ResolveUnknownTargets(p);
   query->order_by = p.a.arena->CopyArray(order);
   FinishQuery(p, query);
-  CheckAggregates(p, *query);
   // They multiply the rows after grouping, which the FROM items that they became do not.
-  bool grouped = query->has_aggregates || !query->windows.empty() || !query->distinct_on.empty();
+  bool grouped = p.has_aggregates || !query->group_by.empty() || query->having != nullptr ||
+                 !query->windows.empty() || !query->distinct_on.empty();
   if (!p.select_functions.empty() && grouped)
     RefuseAt(p, -1, "a set-returning function in the select list of a grouped query");
+  CheckAggregates(p, *query);
   return query;
 }
 
@@ -124,17 +125,19 @@ void NameCteColumns(ParseState& p, const PgQuery__CommonTableExpr& raw, Query* q
 void CheckRecursiveColumns(ParseState& p, const Recursion& recursion, const Query& query) {
   const PgQuery__CommonTableExpr& raw = *recursion.raw;
   const PgQuery__SelectStmt& statement = *raw.ctequery->select_stmt;
-  auto not_implemented = [&](bool written, const char* what) {
-    if (written)
-      ThrowAt(p, -1, sqlstate::kFeatureNotSupported, "{} in a recursive query is not implemented",
-              what);
+  auto not_implemented = [&](const RawNode* written, const char* what) {
+    if (written != nullptr)
+      ThrowAt(p, RawLocation(p, written), sqlstate::kFeatureNotSupported,
+              "{} in a recursive query is not implemented", what);
   };
-  not_implemented(statement.n_sort_clause > 0, "ORDER BY");
-  not_implemented(statement.limit_offset != nullptr, "OFFSET");
-  not_implemented(statement.limit_count != nullptr, "LIMIT");
+  not_implemented(statement.n_sort_clause > 0 ? statement.sort_clause[0]->sort_by->node : nullptr,
+                  "ORDER BY");
+  not_implemented(statement.limit_offset, "OFFSET");
+  not_implemented(statement.limit_count, "LIMIT");
   size_t i = 0;
   for (const Target& target : query.targets) {
     if (target.junk) continue;
+    int location = recursion.locations[i];
     const QueryColumn& first = recursion.columns[i++];
     if (first.type != target.expr->type || first.typmod != target.expr->typmod) {
       Error e = MakeError(sqlstate::kDatatypeMismatch,
@@ -143,10 +146,10 @@ void CheckRecursiveColumns(ParseState& p, const Recursion& recursion, const Quer
                           raw.ctename, i, FormatType(first.type, first.typmod),
                           FormatType(target.expr->type, target.expr->typmod));
       e.Hint("Cast the output of the non-recursive term to the correct type.");
-      throw QueryError(e.At(ErrorPosition(p, ExprLocation(*target.expr))));
+      throw QueryError(e.At(ErrorPosition(p, location)));
     }
     if (first.collation != target.expr->collation)
-      ThrowAt(p, ExprLocation(*target.expr), sqlstate::kCollationMismatch,
+      ThrowAt(p, location, sqlstate::kCollationMismatch,
               "recursive query \"{}\" column {} has another collation in non-recursive term than "
               "overall",
               raw.ctename, i);

@@ -56,7 +56,9 @@ int AggregateLevel(ParseState& p, const Expr& aggregate) {
   return std::max(level, 0);
 }
 
-void CheckAggregateAllowed(ParseState& p, Clause clause, int location) {
+// `what`: "aggregate functions" or "grouping operations".
+void CheckAggregateAllowed(ParseState& p, Clause clause, int location,
+                           const char* what = "aggregate functions") {
   switch (clause) {
     case Clause::kSelectTarget:
     case Clause::kHaving:
@@ -68,16 +70,15 @@ void CheckAggregateAllowed(ParseState& p, Clause clause, int location) {
       return;
     case Clause::kJoinOn:
     case Clause::kJoinUsing:
-      ThrowAt(p, location, sqlstate::kGroupingError,
-              "aggregate functions are not allowed in JOIN conditions");
+      ThrowAt(p, location, sqlstate::kGroupingError, "{} are not allowed in JOIN conditions", what);
     case Clause::kFromSubselect:
       ThrowAt(p, location, sqlstate::kGroupingError,
-              "aggregate functions are not allowed in FROM clause of their own query level");
+              "{} are not allowed in FROM clause of their own query level", what);
     case Clause::kFromFunction:
-      ThrowAt(p, location, sqlstate::kGroupingError,
-              "aggregate functions are not allowed in functions in FROM");
+      ThrowAt(p, location, sqlstate::kGroupingError, "{} are not allowed in functions in FROM",
+              what);
     default:
-      ThrowAt(p, location, sqlstate::kGroupingError, "aggregate functions are not allowed in {}",
+      ThrowAt(p, location, sqlstate::kGroupingError, "{} are not allowed in {}", what,
               ClauseName(clause));
   }
 }
@@ -222,6 +223,30 @@ Expr* TransformAggregate(ParseState& p, Expr* aggregate, const PgQuery__FuncCall
   return aggregate;
 }
 
+namespace {
+
+int FirstAggregate(const Expr& expr) {
+  if (expr.kind == ExprKind::kGrouping ||
+      (expr.kind == ExprKind::kAggregate && expr.aggregate_levels_up == 0))
+    return expr.location;
+  int location = -1;
+  ForEachChild(expr, [&](const Expr& child) {
+    if (location < 0) location = FirstAggregate(child);
+  });
+  return location;
+}
+
+// Where the first of this level's aggregates is written.
+int FirstAggregate(const Query& query) {
+  int location = -1;
+  for (const Target& target : query.targets)
+    if (location < 0) location = FirstAggregate(*target.expr);
+  if (location < 0 && query.having != nullptr) location = FirstAggregate(*query.having);
+  return location;
+}
+
+}  // namespace
+
 Expr* TransformGrouping(ParseState& p, const PgQuery__GroupingFunc& raw) {
   int location = p.Location(raw.location);
   constexpr size_t kArgumentsMax = 31;  // bits of the result
@@ -234,13 +259,13 @@ Expr* TransformGrouping(ParseState& p, const PgQuery__GroupingFunc& raw) {
   ForEachChild(*grouping, [&](const Expr& child) { search.Search(child, 0); });
   if (search.column_level > 0) RefuseAt(p, location, "GROUPING of an outer query's columns");
   p.has_aggregates = true;
-  CheckAggregateAllowed(p, p.clause, location);
+  CheckAggregateAllowed(p, p.clause, location, "grouping operations");
   return grouping;
 }
 
 void CheckAggregates(ParseState& p, Query& query) {
   if (p.has_aggregates && p.refers_to_itself)
-    ThrowAt(p, -1, sqlstate::kInvalidRecursion,
+    ThrowAt(p, FirstAggregate(query), sqlstate::kInvalidRecursion,
             "aggregate functions are not allowed in a recursive query's recursive term");
   query.has_aggregates = p.has_aggregates || !query.group_by.empty() || query.having != nullptr;
   if (!query.has_aggregates) return;

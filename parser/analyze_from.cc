@@ -80,7 +80,7 @@ void MakeRecursiveRel(ParseState& p, const PgQuery__RangeVar& var, const CteEntr
   if (recursion == nullptr)
     RefuseAt(p, location, "this reference to WITH query \"{}\"", entry.name);
   if (recursion->part == Recursion::Part::kNoUnion)
-    ThrowAt(p, location, sqlstate::kInvalidRecursion,
+    ThrowAt(p, p.Location(recursion->raw->location), sqlstate::kInvalidRecursion,
             "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] "
             "recursive-term",
             entry.name);

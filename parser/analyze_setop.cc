@@ -264,6 +264,7 @@ void SetRecursiveColumns(ParseState& p, const Arm& first) {
     std::string_view name = first.names[i];
     if (i < recursion.raw->n_aliascolnames)
       name = p.a.arena->CopyString(RawString(recursion.raw->aliascolnames[i]));
+    recursion.locations.push_back(ExprLocation(column));
     bool unknown = column.type == kUnknownOid;
     recursion.columns.push_back({name, unknown ? kTextOid : column.type, column.typmod,
                                  unknown ? TypeCollation(kTextOid) : column.collation});

@@ -63,12 +63,18 @@ Oid RangeOffsetType(Oid key, Oid offset) {
 
 Expr* CoerceRangeOffset(ParseState& p, Expr* offset, const WindowClause& window) {
   Oid key = p.targets[static_cast<size_t>(window.order_by[0].target)].expr->type;
+  constexpr std::string_view kNotSupported =
+      "RANGE with offset PRECEDING/FOLLOWING is not supported for column type ";
+  if (RangeOffsetType(key, kUnknownOid) == kInvalidOid)
+    ThrowAt(p, ExprLocation(*offset), sqlstate::kFeatureNotSupported, "{}{}", kNotSupported,
+            TypeText(key));
   Oid type = RangeOffsetType(key, offset->type);
-  if (type == kInvalidOid || !CanCoerce(offset->type, type, CoercionContext::kImplicit))
-    ThrowAt(p, ExprLocation(*offset), sqlstate::kFeatureNotSupported,
-            "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and offset "
-            "type {}",
-            TypeText(key), TypeText(offset->type));
+  if (type == kInvalidOid || !CanCoerce(offset->type, type, CoercionContext::kImplicit)) {
+    Error e = MakeError(sqlstate::kFeatureNotSupported, "{}{} and offset type {}", kNotSupported,
+                        TypeText(key), TypeText(offset->type));
+    e.Hint("Cast the offset value to an appropriate type.");
+    throw QueryError(e.At(ErrorPosition(p, ExprLocation(*offset))));
+  }
   return CoerceType(p, offset, type, -1, CoercionContext::kImplicit, false, -1);
 }
 

@@ -94,6 +94,7 @@ struct Recursion {
   const PgQuery__CommonTableExpr* raw;
   enum class Part { kNoUnion, kFirst, kRecursive } part = Part::kNoUnion;
   std::vector<QueryColumn> columns = {};  // of the first term: what a reference to it sees
+  std::vector<int> locations = {};        // of their expressions
   int references = 0;                     // of itself
   const char* forbidden = nullptr;        // "a subquery", …: where no reference may stand
 };
