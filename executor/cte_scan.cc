@@ -29,13 +29,13 @@ void RunCte(const CtePlan& cte, std::vector<std::unique_ptr<RowStore>>* scans,
   PlanStreams streams(*cte.plan, state);
   streams.AwaitAdmission();
   std::vector<std::unique_ptr<SubPlanRunner>> sub_plans(state.statement->sub_plans.size());
-  state.sub_plans = &sub_plans;
+  auto* outer = std::exchange(state.sub_plans, &sub_plans);
   std::unique_ptr<Node> node = MakeNode(*cte.plan, state);
   Batch batch;
   for (node->Next(&batch); batch.rows > 0; node->Next(&batch))
     for (auto& rows : *scans) rows->Append(batch);
   node.reset();
-  state.sub_plans = nullptr;
+  state.sub_plans = outer;
 }
 
 }  // namespace

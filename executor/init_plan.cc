@@ -59,12 +59,12 @@ void RunInitPlan(const InitPlan& init_plan, ExecutionState& state) {
   PlanStreams streams(*init_plan.plan, state);
   streams.AwaitAdmission();
   std::vector<std::unique_ptr<SubPlanRunner>> sub_plans(state.statement->sub_plans.size());
-  state.sub_plans = &sub_plans;
+  auto* outer = std::exchange(state.sub_plans, &sub_plans);
   std::unique_ptr<Node> node = MakeNode(*init_plan.plan, state);
   state.exec_params[static_cast<size_t>(init_plan.param)] =
       SublinkResult(node.get(), init_plan.kind, init_plan.type, state.context->shared_arena);
   node.reset();
-  state.sub_plans = nullptr;
+  state.sub_plans = outer;
 }
 
 }  // namespace sluice
