@@ -45,3 +45,5 @@ INSERT INTO w_accounts (id, owner) (VALUES (6001, 'v'), (6002, 'w') ORDER BY 1 L
 INSERT INTO w_lines (account, n, note) SELECT 1, 300 + g, NULL FROM generate_series(1, 3) g UNION ALL SELECT 2, 300 + g, 'u' FROM generate_series(1, 3) g;
 SELECT * FROM w_lines WHERE n > 300 ORDER BY account, n;
 SELECT * FROM w_accounts WHERE id > 1000 ORDER BY id;
+INSERT INTO w_accounts (id, owner, seen) VALUES (7001, 't', CURRENT_TIMESTAMP), (7002, 't', now()) RETURNING seen = now() AS same;
+DELETE FROM w_accounts WHERE id > 7000;
