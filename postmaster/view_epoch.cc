@@ -31,20 +31,23 @@ bool ViewWorker::EpochIsDue(int64_t now_us) const {
   for (const auto& [oid, us] : edge_next_us_)
     if (now_us >= us) return true;
   bool unconfirmed = false;
+  size_t ready = 0;
   for (const auto& [server, feed] : feeds_) {
-    if (!feed->reader().ready().empty() && missing_halves_.empty()) return true;
+    ready += feed->reader().ready().size();
     if (feed->state() != ShardFeed::State::kStreaming) continue;
     unconfirmed |= feed->reader().received_lsn() > feed->record().applied_lsn ||
                    feed->confirmed_lsn() < feed->record().applied_lsn ||
                    !feed->reader().ready().empty();
   }
+  // What was left waits for the other part of a transaction: until something else has come.
+  if ((ready > 0 && missing_halves_.empty()) || ready != ready_left_) return true;
   if (unconfirmed && now_us - last_epoch_us_ >= kConfirmUs) return true;
   for (const auto& [oid, source] : sources_) {
     if (!source->stored) continue;
     for (const auto& leaf : source->leaves)
       if (leaf->dirty() || leaf->HasRowsToInsert()) return true;
   }
-  return !missing_halves_.empty() && now_us - last_epoch_us_ >= kConfirmUs / 100;
+  return false;
 }
 
 // The longest prefix of every shard's transactions that is closed under those over several shards:
@@ -435,6 +438,8 @@ void ViewWorker::Committed(const Input& input, int64_t now_us) {
                   commit_time == input.commit_time_us.end() ? 0 : commit_time->second);
     feed->reader().PopReady(count);
   }
+  ready_left_ = 0;
+  for (const auto& [server, feed] : feeds_) ready_left_ += feed->reader().ready().size();
   last_epoch_us_ = now_us;
   // A job may have moved on, or a view be complete, with any epoch.
   if (published_generation_ != reconciled_generation_)

@@ -140,6 +140,7 @@ class ViewWorker {
   std::map<Oid, LiveView> views_;
   std::map<Oid, JobFailure> failed_;  // views that are not in the store: until dropped or refreshed
   std::map<std::pair<ShardFeed*, const PublishedTable*>, std::vector<Route>> routes_;
+  size_t ready_left_ = 0;  // transactions that the last epoch could not take in
   std::map<std::string, int64_t> missing_halves_;  // gid → since when its other part is waited for
 
   // Until the next epoch.
