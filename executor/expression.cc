@@ -1,6 +1,5 @@
 #include "executor/expression.h"
 
-#include "catalog/builtin.h"
 #include "common/error.h"
 #include "executor/expression_internal.h"
 #include "types/codec.h"
@@ -252,6 +251,26 @@ const Kernel& KernelOrRefuse(Oid function) {
   return *kernel;
 }
 
+namespace {
+
+// Kernels with arguments whose function is volatile: nextval('s') is another value for each row.
+bool ActsEachTime(Oid function) {
+  switch (function) {
+    case 1574:  // nextval
+    case 1575:  // currval
+    case 1576:  // setval
+    case 1765:
+    case 2096:  // pg_terminate_backend
+    case 2171:  // pg_cancel_backend
+    case 2626:  // pg_sleep
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 void CallKernel(const Kernel& kernel, std::span<const Column* const> args, const StepInput& input,
                 const Collator* collation, EvalContext* context, ColumnBuffer* out) {
   out->Clear();
@@ -262,8 +281,7 @@ void CallKernel(const Kernel& kernel, std::span<const Column* const> args, const
     constant &= arg->constant();
     nulls |= arg->nulls != nullptr;
   }
-  // nextval('s') is another value for each row.
-  constant = constant && FindProc(kernel.function)->volatility != 'v';
+  constant = constant && !ActsEachTime(kernel.function);
   const uint32_t* rows = constant ? nullptr : input.rows;
   size_t count = constant ? 1 : input.count;
   uint8_t* null_map = out->Nulls();

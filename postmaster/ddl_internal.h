@@ -153,6 +153,8 @@ int BoundLocation(const PgQuery__PartitionBoundSpec& spec);
 void LinkPartition(Ddl& ddl, Relation* parent, Relation* child, PartitionBound bound, int location);
 void LinkChild(Ddl& ddl, Relation* parent, Relation* child);
 void Unlink(Ddl& ddl, Relation* child);
+// Throws where foreign tables cannot be children of `parent` because Sluice made it.
+void CheckParent(Ddl& ddl, const Relation& parent);
 // Throws where `child` cannot inherit from `parent`.
 void CheckInheritable(Ddl& ddl, const Relation& parent, const Relation& child);
 void AttachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& command);

@@ -352,7 +352,16 @@ void DetachPartition(Ddl& ddl, Relation* parent, const PgQuery__PartitionCmd& co
   Unlink(ddl, &child);
 }
 
+void CheckParent(Ddl& ddl, const Relation& parent) {
+  if (parent.is_distributed())
+    throw QueryError(MakeError(sqlstate::kFeatureNotSupported,
+                               "{} lies on the servers and has no children", Describe(ddl, parent))
+                         .Hint("WITH (distribution = none), or the setting "
+                               "sluice.default_distribution, makes a parent of foreign tables."));
+}
+
 void CheckInheritable(Ddl& ddl, const Relation& parent, const Relation& child) {
+  CheckParent(ddl, parent);
   if (parent.kind == RelationKind::kForeignTable)
     Refuse("a foreign table as a parent is not supported");
   if (parent.kind != RelationKind::kInheritsParent)

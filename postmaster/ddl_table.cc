@@ -119,6 +119,7 @@ Relation* ParentOf(Ddl& ddl, const PgQuery__CreateStmt& create) {
   if (create.n_inh_relations > 1) Refuse("a table with several parents is not supported");
   Relation& parent = GetRelation(ddl, *create.inh_relations[0]->range_var);
   bool partition = create.partbound != nullptr;
+  CheckParent(ddl, parent);
   if (parent.kind == RelationKind::kView)
     Throw(sqlstate::kWrongObjectType, "inherited relation \"{}\" is not a table or foreign table",
           parent.name);
