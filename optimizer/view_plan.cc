@@ -85,6 +85,9 @@ std::shared_ptr<const ViewPlan> PlanView(const Query& query, const Catalog& cata
   request.allow_pass_through = false;
   request.for_view = true;
   view->statement = PlanQuery(query, request);
+  const PlannedStatement& statement = *view->statement;
+  if (!statement.init_plans.empty() || !statement.sub_plans.empty() || !statement.ctes.empty())
+    Refuse("a subquery that is not a join is not supported in a live view");
   CollectInputs(*view->statement->root, &view->inputs);
   view->fingerprint = PlanTreeText(*view->statement, true);
   return view;

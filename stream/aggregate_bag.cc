@@ -195,10 +195,10 @@ class Distinct final : public BagState {
 // The executor's accumulator over all rows of a group that changed.
 class Recomputed final : public BagState {
  public:
-  Recomputed(const AggregateCall& call, LmdbTable table, const SessionSettings* settings)
+  Recomputed(const AggregateCall& call, LmdbTable table, const ExecutorContext* context)
       : BagState(std::move(table), ArgumentTypes(call)),
         call_(call),
-        settings_(settings),
+        context_(context),
         types_(ArgumentTypes(call)) {}
 
   void Update(std::span<const Column> args, const WeightedRows& rows) override {
@@ -212,8 +212,8 @@ class Recomputed final : public BagState {
               Arena* arena) override {
     Arena states;
     constexpr size_t kDistinctBytes = 16 << 20;
-    std::unique_ptr<Accumulator> accumulator =
-        MakeAccumulator(call_, {&states, settings_, "/tmp", kDistinctBytes});
+    std::unique_ptr<Accumulator> accumulator = MakeAccumulator(
+        call_, {&states, context_->settings, context_->temp_directory, kDistinctBytes});
     accumulator->Grow(1);
     BatchBuffer buffer(types_);
     size_t count = 0;
@@ -242,7 +242,7 @@ class Recomputed final : public BagState {
 
  private:
   const AggregateCall& call_;
-  const SessionSettings* settings_;
+  const ExecutorContext* context_;
   std::vector<Oid> types_;
 };
 
@@ -261,7 +261,7 @@ std::unique_ptr<AggregateState> MakeAggregateState(const AggregateCall& call, in
                                      info->kind == AggregateKind::kMax, std::move(table));
   if (invertible != nullptr && call.args.size() == 1 && CanEncodeKey(call.input_type))
     return std::make_unique<Distinct>(call.input_type, std::move(invertible), std::move(table));
-  return std::make_unique<Recomputed>(call, std::move(table), context.state->context->settings);
+  return std::make_unique<Recomputed>(call, std::move(table), context.state->context);
 }
 
 }  // namespace sluice

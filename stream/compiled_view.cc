@@ -41,6 +41,9 @@ CompiledView::CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan,
       context_{view, transaction, create, &state_, {}} {
   executor_context_.shared_arena = &arena_;
   executor_context_.settings = &plan_->settings;
+  const char* directory = nullptr;  // what the executor's nodes spill goes beside the store
+  mdb_env_get_path(mdb_txn_env(transaction->txn), &directory);
+  executor_context_.temp_directory = directory;
   state_.statement = plan_->statement;
   state_.context = &executor_context_;
   state_.statistics = &statistics_;

@@ -76,6 +76,8 @@ DeltaAggregate::DeltaAggregate(const AggregatePlan& plan, ViewContext& context)
       output_(ColumnTypes(plan.output)) {
   if (plan.mode != AggregateMode::kSingle)
     Throw(sqlstate::kInternalError, "a live view's plan aggregates in two steps");
+  if (!plan.grouping_sets.empty())
+    Refuse("GROUPING SETS, ROLLUP and CUBE are not supported in a live view");
   size_t column = key_count_;
   for (const AggregateCall& call : plan.calls) {
     Call& made = calls_.emplace_back();

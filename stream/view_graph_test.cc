@@ -206,5 +206,31 @@ TEST(ViewGraphTest, WhatChangesByItselfIsRefused) {
   EXPECT_THROW(h.AddView("m", "SELECT id, current_date AS r FROM t"), QueryError);
 }
 
+TEST(ViewGraphTest, WhatNoOperatorMaintainsIsRefused) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  for (const char* sql :
+       {"SELECT v, count(*) AS n FROM t GROUP BY ROLLUP (v)",
+        "SELECT id, row_number() OVER (ORDER BY v, id) AS r FROM t",
+        "SELECT id, (SELECT x.v FROM t x WHERE x.id > t.id LIMIT 1) AS y FROM t",
+        "SELECT id, (SELECT v FROM t) AS y FROM t",
+        "SELECT v, sum(id) AS s FROM t GROUP BY v HAVING sum(id) > (SELECT max(id) FROM t)",
+        "SELECT id, ARRAY(SELECT v FROM t) AS y FROM t",
+        "SELECT t.id, x.v FROM t, LATERAL (SELECT v FROM t u WHERE u.id < t.id LIMIT 1) x",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n "
+        "FROM r"}) {
+    SCOPED_TRACE(sql);
+    try {
+      h.AddView("m", sql);
+      ADD_FAILURE() << "was not refused";
+      h.Rollback();
+    } catch (const QueryError& e) {
+      EXPECT_EQ(SqlStateText(e.error.state), "0A000") << e.error.message;
+    }
+  }
+  h.Insert("t", {{"1", "1"}});
+  h.Commit();
+}
+
 }  // namespace
 }  // namespace sluice::testing
