@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-
 namespace sluice {
 namespace {
 

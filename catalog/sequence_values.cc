@@ -78,7 +78,6 @@ struct SequenceValues::Record {
 class SequenceValues::Locked {
  public:
   Locked(SequenceValues* values, const Sequence& sequence);
-  ~Locked() { Lock(F_UNLCK); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
@@ -87,19 +86,36 @@ class SequenceValues::Locked {
   void Write(bool durable);
 
  private:
-  void Lock(int16_t type);
+  // Let go also where the record is found damaged.
+  class FileLock {
+   public:
+    FileLock(int fd, const std::string& path);
+    ~FileLock() { Set(F_UNLCK); }
+    FileLock(const FileLock&) = delete;
+    FileLock& operator=(const FileLock&) = delete;
+
+   private:
+    bool Set(int16_t type) const;
+    const int fd_;
+  };
 
   std::string directory_, path_;
   int fd_;
+  std::optional<FileLock> lock_;
   bool is_new_ = false;
 };
 
-void SequenceValues::Locked::Lock(int16_t type) {
+bool SequenceValues::Locked::FileLock::Set(int16_t type) const {
   struct flock lock = {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   while (fcntl(fd_, F_OFD_SETLKW, &lock) != 0)
-    if (errno != EINTR) ThrowIo("lock", path_);
+    if (errno != EINTR) return false;
+  return true;
+}
+
+SequenceValues::Locked::FileLock::FileLock(int fd, const std::string& path) : fd_(fd) {
+  if (!Set(F_WRLCK)) ThrowIo("lock", path);
 }
 
 SequenceValues::Locked::Locked(SequenceValues* values, const Sequence& sequence)
@@ -111,7 +127,7 @@ SequenceValues::Locked::Locked(SequenceValues* values, const Sequence& sequence)
     if (!file.valid()) ThrowIo("open", path_);
   }
   fd_ = file.get();
-  Lock(F_WRLCK);
+  lock_.emplace(fd_, path_);
   ssize_t size = pread(fd_, &record, sizeof record, 0);
   if (size < 0) ThrowIo("read", path_);
   if (size == 0) {
@@ -154,8 +170,7 @@ SequenceValues::Range SequenceValues::Next(const Sequence& sequence, int64_t cou
     __int128 next = static_cast<__int128>(record.last) + s.increment;
     bool ends = next > s.max || next < s.min;
     if (ends && !s.cycle)
-      Throw(MakeSqlState("2200H"),
-            "nextval: reached {} value of sequence \"{}\" ({})",
+      Throw(MakeSqlState("2200H"), "nextval: reached {} value of sequence \"{}\" ({})",
             s.increment > 0 ? "maximum" : "minimum", s.name, s.increment > 0 ? s.max : s.min);
     wrapped = ends;
     first = ends ? (s.increment > 0 ? s.min : s.max) : static_cast<int64_t>(next);

@@ -91,12 +91,14 @@ LEFT JOIN pg_catalog.pg_authid a ON a.oid = u.umuser)"},
     {"information_schema", "information_schema_catalog_name", R"(
 SELECT pg_catalog.current_database() AS catalog_name)"},
     {"information_schema", "schemata", R"(
-SELECT pg_catalog.current_database() AS catalog_name, n.nspname AS schema_name, u.rolname AS schema_owner,
+SELECT pg_catalog.current_database() AS catalog_name, n.nspname AS schema_name, u.rolname
+       AS schema_owner,
        NULL::name AS default_character_set_catalog, NULL::name AS default_character_set_schema,
        NULL::name AS default_character_set_name, NULL::varchar AS sql_path
 FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_authid u ON n.nspowner = u.oid)"},
     {"information_schema", "tables", R"(
-SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
+SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema, c.relname
+       AS table_name,
        (CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE 'BASE TABLE' END)::varchar
          AS table_type,
        NULL::name AS self_referencing_column_name, NULL::varchar AS reference_generation,
@@ -108,15 +110,18 @@ SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema
 FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'f', 'p'))"},
     {"information_schema", "views", R"(
-SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
-       pg_catalog.pg_get_viewdef(c.oid)::varchar AS view_definition, 'NONE'::varchar AS check_option,
+SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema, c.relname
+       AS table_name,
+       pg_catalog.pg_get_viewdef(c.oid)::varchar AS view_definition, 'NONE'::varchar
+       AS check_option,
        'NO'::varchar(3) AS is_updatable, 'NO'::varchar(3) AS is_insertable_into,
        'NO'::varchar(3) AS is_trigger_updatable, 'NO'::varchar(3) AS is_trigger_deletable,
        'NO'::varchar(3) AS is_trigger_insertable_into
 FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON n.oid = c.relnamespace
 WHERE c.relkind = 'v')"},
     {"information_schema", "columns", R"(
-SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
+SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema, c.relname
+       AS table_name,
        a.attname AS column_name, a.attnum::int4 AS ordinal_position,
        (CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END)::varchar
          AS column_default,
@@ -148,11 +153,13 @@ SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema
                    ELSE a.atttypmod & 65535 END
        END AS datetime_precision,
        NULL::varchar AS interval_type, NULL::int4 AS interval_precision,
-       NULL::name AS character_set_catalog, NULL::name AS character_set_schema, NULL::name AS character_set_name,
+       NULL::name AS character_set_catalog, NULL::name AS character_set_schema, NULL::name
+       AS character_set_name,
        CASE WHEN co.oid IS NOT NULL THEN pg_catalog.current_database() END AS collation_catalog,
        cn.nspname AS collation_schema, co.collname AS collation_name,
        NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name,
-       pg_catalog.current_database() AS udt_catalog, tn.nspname AS udt_schema, t.typname AS udt_name,
+       pg_catalog.current_database() AS udt_catalog, tn.nspname AS udt_schema, t.typname
+       AS udt_name,
        NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
        NULL::int4 AS maximum_cardinality, a.attnum::text::name AS dtd_identifier,
        'NO'::varchar(3) AS is_self_referencing,
@@ -182,9 +189,11 @@ LEFT JOIN pg_catalog.pg_sequence s ON s.seqrelid = dep.objid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v', 'f', 'p'))"},
     {"information_schema", "table_constraints", R"(
 SELECT pg_catalog.current_database() AS constraint_catalog, cn.nspname AS constraint_schema,
-       con.conname AS constraint_name, pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema,
+       con.conname AS constraint_name, pg_catalog.current_database() AS table_catalog,
+       n.nspname AS table_schema,
        c.relname AS table_name,
-       (CASE con.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'p' THEN 'PRIMARY KEY'
+       (CASE con.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'p'
+       THEN 'PRIMARY KEY'
                          WHEN 'u' THEN 'UNIQUE' END)::varchar AS constraint_type,
        (CASE WHEN con.condeferrable THEN 'YES' ELSE 'NO' END)::varchar(3) AS is_deferrable,
        (CASE WHEN con.condeferred THEN 'YES' ELSE 'NO' END)::varchar(3) AS initially_deferred,
@@ -220,7 +229,8 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE a.attnotnull AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p'))"},
     {"information_schema", "key_column_usage", R"(
 SELECT pg_catalog.current_database() AS constraint_catalog, cn.nspname AS constraint_schema,
-       con.conname AS constraint_name, pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema,
+       con.conname AS constraint_name, pg_catalog.current_database() AS table_catalog,
+       n.nspname AS table_schema,
        c.relname AS table_name, a.attname AS column_name, k.n::int4 AS ordinal_position,
        (CASE WHEN con.contype = 'f'
              THEN pg_catalog.array_position(other.conkey, con.confkey[k.n::int4]) END)::int4
@@ -238,9 +248,11 @@ WHERE con.contype IN ('p', 'u', 'f'))"},
     {"information_schema", "referential_constraints", R"(
 SELECT pg_catalog.current_database() AS constraint_catalog, n.nspname AS constraint_schema,
        con.conname AS constraint_name,
-       CASE WHEN other.oid IS NOT NULL THEN pg_catalog.current_database() END AS unique_constraint_catalog,
+       CASE WHEN other.oid IS NOT NULL THEN pg_catalog.current_database() END
+       AS unique_constraint_catalog,
        un.nspname AS unique_constraint_schema, other.conname AS unique_constraint_name,
-       (CASE con.confmatchtype WHEN 'f' THEN 'FULL' WHEN 'p' THEN 'PARTIAL' ELSE 'NONE' END)::varchar
+       (CASE con.confmatchtype WHEN 'f' THEN 'FULL' WHEN 'p' THEN 'PARTIAL'
+       ELSE 'NONE' END)::varchar
          AS match_option,
        (CASE con.confupdtype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL'
           WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' ELSE 'NO ACTION' END)::varchar
@@ -257,7 +269,8 @@ LEFT JOIN pg_catalog.pg_namespace un ON un.oid = other.connamespace
 WHERE con.contype = 'f')"},
     {"information_schema", "constraint_column_usage", R"(
 SELECT pg_catalog.current_database() AS table_catalog, n.nspname AS table_schema,
-       c.relname AS table_name, a.attname AS column_name, pg_catalog.current_database() AS constraint_catalog,
+       c.relname AS table_name, a.attname AS column_name, pg_catalog.current_database()
+       AS constraint_catalog,
        cn.nspname AS constraint_schema, con.conname AS constraint_name
 FROM pg_catalog.pg_constraint con
 JOIN pg_catalog.pg_namespace cn ON cn.oid = con.connamespace

@@ -44,12 +44,10 @@ constexpr VirtualColumn kShards[] = {{"server", kTextOid},       {"streaming", k
 constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
 
 // Their oids follow kSluiceSchemaOid, in this order: new ones come last.
-constexpr VirtualTable kSluiceViews[] = {{15001, "sluice", "servers", kServers, 'v'},
-                                         {15002, "sluice", "tables", kTables, 'v'},
-                                         {15003, "sluice", "streams", kStreams, 'v'},
-                                         {15004, "sluice", "status", kStatus, 'v'},
-                                         {15005, "sluice", "jobs", kJobs, 'v'},
-                                         {15006, "sluice", "shards", kShards, 'v'}};
+constexpr VirtualTable kSluiceViews[] = {
+    {15001, "sluice", "servers", kServers, 'v'}, {15002, "sluice", "tables", kTables, 'v'},
+    {15003, "sluice", "streams", kStreams, 'v'}, {15004, "sluice", "status", kStatus, 'v'},
+    {15005, "sluice", "jobs", kJobs, 'v'},       {15006, "sluice", "shards", kShards, 'v'}};
 
 struct Loaded {
   std::vector<VirtualTable> tables;

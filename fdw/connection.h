@@ -209,7 +209,7 @@ class Connection final : public RemoteSocket::User {
 
   Lease* lend_to_ = nullptr;  // wants it when it is free
   Lease* lent_to_ = nullptr;  // has it: nothing is sent or received here
-  uint32_t lent_shown_ = 0;      // its slot in the registry of streams
+  uint32_t lent_shown_ = 0;   // its slot in the registry of streams
   bool close_when_free_ = false;
 
   uint64_t pin_ = 0;

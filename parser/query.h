@@ -55,7 +55,7 @@ enum class ExprKind : uint8_t {
   kCollate,   // args[0] COLLATE `collation`: the same value
   kGrouping,  // GROUPING(args): a bit for each arg that the row's grouping set does not hold. In
               // the planner, without args: the number of the row's grouping set
-  kSubPlan,  // in a plan: the result of sub plan `param`, run for the values of args
+  kSubPlan,   // in a plan: the result of sub plan `param`, run for the values of args
 };
 
 inline constexpr int kInput = -1, kOuter = -1, kInner = -2;
@@ -152,8 +152,8 @@ struct QueryRel {
   const Relation* table = nullptr;
   bool only = false;
   std::string_view virtual_name = {};
-  const Query* subquery = nullptr;                            // kSubquery
-  const Relation* view = nullptr;  // the view that `subquery` stands for; nullptr: none
+  const Query* subquery = nullptr;  // kSubquery
+  const Relation* view = nullptr;   // the view that `subquery` stands for; nullptr: none
   std::span<const std::span<const Expr* const>> values = {};  // kValues
   const Expr* function = nullptr;                             // kFunction (set-returning)
   bool ordinality = false;

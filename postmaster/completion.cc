@@ -33,7 +33,10 @@ class ShardSession {
   }
 
   std::string Describe(const std::string& sql, std::span<const StreamParam> params) {
-    SideStream stream({StreamKind::kDescribe, connection_, arena_.CopyString(sql), {pin_, {}},
+    SideStream stream({StreamKind::kDescribe,
+                       connection_,
+                       arena_.CopyString(sql),
+                       {pin_, {}},
                        arena_.CopyArray(params)},
                       &arena_);
     std::string messages;

@@ -13,7 +13,7 @@
 
 #include "common/error.h"
 #include "common/fd.h"
-#include "postmaster/transaction_table.h"
+#include "shm/transaction_table.h"
 
 namespace sluice {
 

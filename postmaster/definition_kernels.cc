@@ -126,16 +126,19 @@ Signature SignatureOf(const SystemRows& row) {
   Signature signature;
   if (auto all = row.Value(kAllArgs)) {
     for (const std::string& type : ArrayElements(*all)) signature.types.push_back(Number(type));
-    for (const std::string& mode : ArrayElements(*row.Value(kModes)))
-      signature.modes.push_back(mode[0]);
   } else {
     View list = row.Raw(kArgs);
     while (!list.empty()) {
       size_t space = std::min(list.find(' '), list.size());
       signature.types.push_back(Number(list.substr(0, space)));
-      signature.modes.push_back('i');
       list.remove_prefix(std::min(space + 1, list.size()));
     }
+  }
+  signature.modes.resize(signature.types.size(), 'i');
+  if (auto modes = row.Value(kModes)) {
+    std::vector<std::string> letters = ArrayElements(*modes);
+    for (size_t i = 0; i < std::min(letters.size(), signature.modes.size()); i++)
+      signature.modes[i] = letters[i][0];
   }
   if (auto names = row.Value(kNames)) signature.names = ArrayElements(*names);
   signature.names.resize(signature.types.size());
@@ -166,12 +169,12 @@ Text Arguments(Oid oid, bool with_defaults) {
   size_t inputs = 0, input = 0;
   for (char mode : signature->modes) inputs += IsInput(mode);
   std::string text;
+  bool ordered_set = proc->aggregate_kind != '-' && proc->aggregate_kind != 'n';
   for (size_t i = 0; i < signature->types.size(); i++) {
     char mode = signature->modes[i];
     if (mode == 't') continue;
     // The direct arguments of an ordered-set aggregate come before ORDER BY.
-    bool direct_end = proc->aggregate_kind != '-' && proc->aggregate_kind != 'n' &&
-                      input == proc->direct_arg_count && IsInput(mode);
+    bool direct_end = ordered_set && input == proc->direct_arg_count && IsInput(mode);
     if (direct_end)
       text += text.empty() ? "ORDER BY " : " ORDER BY ";
     else if (!text.empty())
@@ -183,8 +186,11 @@ Text Arguments(Oid oid, bool with_defaults) {
     text += FormatTypeName(signature->types[i]);
     if (!IsInput(mode)) continue;
     size_t from_end = inputs - input++;
-    if (with_defaults && from_end <= signature->default_sql.size())
+    if (with_defaults && !ordered_set && from_end <= signature->default_sql.size())
       text += " DEFAULT " + signature->default_sql[signature->default_sql.size() - from_end];
+    // An ordered-set aggregate whose last direct argument is VARIADIC sorts by it too.
+    bool last = i + 1 == signature->types.size();
+    if (ordered_set && last && mode == 'v' && input == proc->direct_arg_count) i--;
   }
   return text;
 }

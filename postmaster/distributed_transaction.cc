@@ -6,8 +6,8 @@
 #include "common/log.h"
 #include "postmaster/child_process.h"
 #include "postmaster/settings.h"
-#include "postmaster/transaction_table.h"
 #include "shm/shared_memory.h"
+#include "shm/transaction_table.h"
 
 namespace sluice {
 namespace {

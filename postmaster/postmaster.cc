@@ -26,9 +26,9 @@
 #include "postmaster/server_kernels.h"
 #include "postmaster/settings.h"
 #include "postmaster/transaction_resolver.h"
-#include "postmaster/transaction_table.h"
 #include "postmaster/view_worker.h"
 #include "shm/shared_memory.h"
+#include "shm/transaction_table.h"
 #include "types/kernel.h"
 
 namespace sluice {

@@ -70,7 +70,8 @@
   X("shard_silence_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Shards", \
     "Error if a shard sends nothing for so long while a statement waits for it; 0: never.") \
   X("lend_connections", kBool, kUser, "", "on", 0, 0, "", false, "Shards", \
-    "Lets a session that asks single shards keep their connections for a moment and use them itself.") \
+    "Lets a session that asks single shards keep their connections for a moment and use them " \
+    "itself.") \
   /* --- planner --- */ \
   X("enable_pushdown_filter", kBool, kUser, "", "on", 0, 0, "", false, "Planner", \
     "Lets shards evaluate WHERE conditions.") \
@@ -99,7 +100,8 @@
     "Statements", "Ends sessions that idle in a transaction for so long; 0: never.") \
   X("idle_session_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements", \
     "Ends sessions that idle outside a transaction for so long; 0: never.") \
-  X("multi_shard_commit", kEnum, kUser, "", "two_phase", 0, 0, "two_phase|one_phase_unsafe", false, \
+  X("multi_shard_commit", kEnum, kUser, "", "two_phase", 0, 0, "two_phase|one_phase_unsafe", \
+    false, \
     "Statements", \
     "How a transaction that wrote several servers commits. one_phase_unsafe: one server after " \
     "the other; a failure in between leaves it committed on some of them.") \

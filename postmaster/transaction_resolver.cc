@@ -12,8 +12,8 @@
 #include "postmaster/decision_log.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/settings.h"
-#include "postmaster/transaction_table.h"
 #include "shm/shared_memory.h"
+#include "shm/transaction_table.h"
 
 namespace sluice {
 namespace {

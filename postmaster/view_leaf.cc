@@ -210,7 +210,7 @@ bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
       case Phase::kJoin:
         if (feed_->state() != ShardFeed::State::kStreaming) return false;
         Run({Statement(fmt::format("ALTER PUBLICATION {} ADD TABLE {}",
-                               QuoteIdentifier(feed_->publication()), RemoteName(relation_))),
+                                   QuoteIdentifier(feed_->publication()), RemoteName(relation_))),
              Statement("SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())")});
         return false;
       case Phase::kSettle:
@@ -319,9 +319,9 @@ void ViewLeaf::StartPiece(uint64_t rows_max) {
   reading_ = true;
   Run({Simple(kBeginPiece),
        Statement(fmt::format("SELECT pg_catalog.pg_current_snapshot(), "
-                         "pg_catalog.pg_logical_emit_message(true, '{}', {})",
-                         kMarkMessagePrefix,
-                         QuoteLiteral(feed_->publication().substr(7) + " " + mark_))),
+                             "pg_catalog.pg_logical_emit_message(true, '{}', {})",
+                             kMarkMessagePrefix,
+                             QuoteLiteral(feed_->publication().substr(7) + " " + mark_))),
        std::move(rows)});
 }
 

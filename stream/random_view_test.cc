@@ -57,14 +57,6 @@ const std::vector<std::string>& Queries() {
       "SELECT id, v FROM t ORDER BY v DESC NULLS LAST, id DESC LIMIT 4 OFFSET 2",
       "SELECT id, v FROM t ORDER BY v FETCH FIRST 3 ROWS WITH TIES",
       "SELECT DISTINCT ON (k) k, v, id FROM t ORDER BY k, v DESC, id",
-      "SELECT id, v, row_number() OVER (PARTITION BY k ORDER BY v, id) AS r FROM t",
-      "SELECT id, rank() OVER (ORDER BY v) AS r, sum(v) OVER (ORDER BY id) AS s FROM t",
-      "SELECT id, p FROM (SELECT id, lag(v) OVER (PARTITION BY k ORDER BY id) AS p FROM t) x WHERE "
-      "p > 2",
-      "SELECT k, id FROM (SELECT k, id, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM t) "
-      "x "
-      "WHERE r <= 1",
-      "SELECT g, v, count(*) OVER (PARTITION BY g) AS n FROM l",
       "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) x WHERE n > 1",
       "SELECT x.k, x.n, u.id FROM (SELECT k, count(*) AS n FROM t GROUP BY k) x LEFT JOIN u ON "
       "x.n = u.v",

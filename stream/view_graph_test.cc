@@ -211,6 +211,7 @@ TEST(ViewGraphTest, WhatNoOperatorMaintainsIsRefused) {
   h.AddTable("t", {"id int4", "v int4"}, {0});
   for (const char* sql :
        {"SELECT v, count(*) AS n FROM t GROUP BY ROLLUP (v)",
+        "SELECT id, row_number() OVER (ORDER BY v, id) AS r FROM t",
         "SELECT id, (SELECT x.v FROM t x WHERE x.id > t.id LIMIT 1) AS y FROM t",
         "SELECT id, (SELECT v FROM t) AS y FROM t",
         "SELECT v, sum(id) AS s FROM t GROUP BY v HAVING sum(id) > (SELECT max(id) FROM t)",

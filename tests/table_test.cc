@@ -10,8 +10,7 @@ namespace {
 class Tables : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    cluster_ = new Cluster(Cluster::Options{
-        .shards = 3, .settings = {}, .shard_settings = {}});
+    cluster_ = new Cluster(Cluster::Options{.shards = 3, .settings = {}, .shard_settings = {}});
   }
   static void TearDownTestSuite() {
     delete cluster_;

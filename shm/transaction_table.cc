@@ -1,4 +1,4 @@
-#include "postmaster/transaction_table.h"
+#include "shm/transaction_table.h"
 
 #include <cinttypes>
 #include <cstdio>
