@@ -6,6 +6,7 @@
 #include "common/bytes.h"
 #include "postmaster/object_names.h"
 #include "postmaster/pg_catalog.h"
+#include "postmaster/privilege_kernels.h"
 #include "postmaster/settings.h"
 #include "types/array.h"
 #include "types/kernel_helpers.h"
@@ -147,26 +148,15 @@ bool Anything(Oid) {
   return true;
 }
 
-// --- privileges: clients are trusted, so everybody may do what can be done
+// --- privileges that everybody has, and nobody can be denied
 
-// has_…_privilege([user,] object, privilege): NULL where the object, given as an oid, is not there.
+// NULL where the object, given as an oid, is not there.
 template <auto kExists>
-void HasPrivilege(const KernelCall& call) {
+void EverybodyHas(const KernelCall& call) {
   size_t object = call.args.size() - 2;
   bool by_oid = call.args[object]->physical == Physical::kUint4;
   ForEachRow(call, [&](size_t i) {
     if (by_oid && !kExists(OidArg(call, object, i))) return SetNull(call, i);
-    call.out->Data<uint8_t>()[i] = 1;
-  });
-}
-void HasTablePrivilege(const KernelCall& call) {
-  size_t object = call.args.size() - 2;
-  ForEachRow(call, [&](size_t i) {
-    const Column& column = *call.args[object];
-    Oid oid = column.physical == Physical::kUint4
-                  ? column.At<uint32_t>(i)
-                  : object_names->Find(kRegclassOid, column.At<View>(i));
-    if (!ClassExists(oid)) return SetNull(call, i);
     call.out->Data<uint8_t>()[i] = 1;
   });
 }
@@ -288,17 +278,17 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"has_table_privilege", 1922, 1927, HasTablePrivilege},
     {"has_any_column_privilege", 3024, 3029, HasTablePrivilege},
-    {"has_column_privilege", 3012, 3023, Always},
+    {"has_column_privilege", 3012, 3023, HasColumnPrivilege},
     {"has_sequence_privilege", 2181, 2186, HasTablePrivilege},
-    {"has_database_privilege", 2250, 2255, Always},
-    {"has_function_privilege", 2256, 2261, HasPrivilege<ProcExists>},
+    {"has_database_privilege", 2250, 2255, HasDatabasePrivilege},
+    {"has_function_privilege", 2256, 2261, EverybodyHas<ProcExists>},
     {"has_language_privilege", 2262, 2267, Always},
-    {"has_schema_privilege", 2268, 2273, Always},
-    {"has_tablespace_privilege", 2390, 2395, Always},
-    {"has_type_privilege", 3138, 3143, HasPrivilege<TypeExists>},
-    {"has_foreign_data_wrapper_privilege", 3000, 3005, Always},
-    {"has_server_privilege", 3006, 3011, Always},
-    {"pg_has_role", 2705, 2710, Always},
+    {"has_schema_privilege", 2268, 2273, HasSchemaPrivilege},
+    {"has_tablespace_privilege", 2390, 2395, IsSuperuserKernel},
+    {"has_type_privilege", 3138, 3143, EverybodyHas<TypeExists>},
+    {"has_foreign_data_wrapper_privilege", 3000, 3005, IsSuperuserKernel},
+    {"has_server_privilege", 3006, 3011, IsSuperuserKernel},
+    {"pg_has_role", 2705, 2710, HasRole},
 };
 
 }  // namespace

@@ -266,7 +266,7 @@ void Session::BeginStatement(std::string_view text) {
   RefreshCatalog();
   if (!SeesCatalog(catalog_, settings_.version()))
     SetCatalogSession({catalog_, &settings_, settings_.version(), &session_settings_,
-                       SearchPath(settings_, user_), user_, database_});
+                       SearchPath(settings_, current_user()), current_user(), database_});
 }
 
 void Session::BeginRemote(bool last) {

@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kPieceRows = 20'000;
 constexpr int64_t kRetryUs = 500'000;
 constexpr int64_t kConfirmUs = 1'000'000;
+constexpr int64_t kRestartUs = 5'000'000;
 
 std::string NewInstance() {
   std::random_device random;
@@ -497,7 +498,26 @@ void ViewWorker::PublishGeneration() {
 
 void ViewWorkerMain(const std::string& directory, Settings* settings) {
   SetLogProcessName("view worker");
-  ViewWorker(directory, settings).Run();
+  // A store that cannot be read must not take the server down with it: views stand still, and their
+  // readers get the error.
+  for (;;) {
+    try {
+      ViewWorker(directory, settings).Run();
+      return;
+    } catch (const QueryError& e) {
+      if (e.error.state == sqlstate::kAdminShutdown) throw;
+      Error error = e.error;
+      LogError(LogLevel::kError,
+               error.Hint(fmt::format("Live views stand still; the next attempt is in {} s.",
+                                      kRestartUs / 1'000'000)));
+    }
+    for (int64_t until_us = MonotonicUs() + kRestartUs; MonotonicUs() < until_us;) {
+      ResetLatch(&my_proc->latch);
+      CheckForInterrupts();
+      WaitLatch(&my_proc->latch, {}, static_cast<int>((until_us - MonotonicUs()) / 1000 + 1),
+                WaitEvent::kViewWorkerMain);
+    }
+  }
 }
 
 }  // namespace sluice

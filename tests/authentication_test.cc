@@ -233,6 +233,14 @@ TEST_F(Authentication, Privileges) {
   EXPECT_EQ(state(carol, "SELECT window_on_it.a FROM window_on_it, secret"), "42501");
   admin.Must("REVOKE SELECT ON window_on_it FROM carol");
   EXPECT_EQ(state(carol, "SELECT a FROM window_on_it"), "42501");
+  EXPECT_EQ(carol.Value("SELECT has_table_privilege('secret', 'select')"), "f");
+  EXPECT_EQ(carol.Value("SELECT has_table_privilege('postgres', 'secret', 'SELECT, DELETE')"), "t");
+  EXPECT_EQ(carol.Value("SELECT has_schema_privilege('public', 'usage')"), "t");
+  EXPECT_EQ(carol.Value("SELECT has_schema_privilege('public', 'create')"), "f");
+  EXPECT_EQ(carol.Value("SELECT pg_has_role('postgres', 'member')"), "f");
+  EXPECT_EQ(carol.Value("SELECT has_table_privilege('pg_class', 'select')"), "t");
+  EXPECT_EQ(carol.Value("SELECT has_table_privilege(99999999::oid, 'select')"), "NULL");
+  EXPECT_EQ(state(carol, "SELECT has_table_privilege('secret', 'nonsense')"), "22023");
   // Through a group, and only as long as it is inherited.
   admin.Must("GRANT SELECT ON secret TO staff");
   admin.Must("GRANT staff TO carol");

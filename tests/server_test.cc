@@ -236,5 +236,20 @@ TEST_F(Server, BackendsEndOnRequest) {
   EXPECT_EQ(client.Value("SELECT 1"), "1");  // nobody else noticed
 }
 
+TEST_F(Server, AViewStoreThatCannotBeReadLeavesTheRestAtWork) {
+  EnsureRuns();
+  ASSERT_EQ(Run({"stop"}), 0);
+  { std::ofstream(Data() + "/views/data.mdb") << std::string(64 << 10, 'x'); }
+  ASSERT_EQ(Run({"start"}), 0);
+  auto told = [] {
+    return ReadFile(Data() + "/sluice.log").find("Live views stand still") != std::string::npos;
+  };
+  EXPECT_TRUE(Eventually(told, 10));
+  EXPECT_TRUE(Works());
+  ASSERT_EQ(Run({"stop"}), 0);
+  ASSERT_EQ(cluster_->RunAsOwner({"rm", "-r", Data() + "/views"}), 0);
+  EnsureRuns();
+}
+
 }  // namespace
 }  // namespace sluice::test
