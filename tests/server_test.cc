@@ -247,7 +247,7 @@ TEST_F(Server, AViewStoreThatCannotBeReadLeavesTheRestAtWork) {
   EXPECT_TRUE(Eventually(told, 10));
   EXPECT_TRUE(Works());
   ASSERT_EQ(Run({"stop"}), 0);
-  ASSERT_EQ(cluster_->RunAsOwner({"rm", "-r", Data() + "/views"}), 0);
+  ASSERT_EQ(cluster_->RunAsOwner({"/bin/rm", "-r", Data() + "/views"}), 0);
   EnsureRuns();
 }
 
