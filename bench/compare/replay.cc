@@ -32,6 +32,8 @@ double CpuSecondsOf(pid_t pid) {
 class Fakes {
  public:
   Fakes(Client* client, const std::vector<FakeShardOptions>& options) : client_(client) {
+    // A parent of foreign tables, not a table of Sluice's own.
+    client->Must("SET sluice.default_distribution = none");
     client->Must("CREATE TABLE fake (region text, amount numeric, qty int)");
     for (size_t i = 0; i < options.size(); i++) {
       shards_.push_back(std::make_unique<FakeShard>(options[i]));

@@ -114,6 +114,7 @@ Measurement MeasureManyStreams(const Cluster& cluster, long rows_per_shard, int 
   if (failed) throw std::runtime_error("loading the 64 databases failed");
 
   Client client(cluster.Url());
+  client.Must("SET sluice.default_distribution = none");
   client.Must(
       "CREATE TABLE wide (id bigint, customer int, region text, amount numeric(12,2), qty int, "
       "price float8, "
