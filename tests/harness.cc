@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <grp.h>
@@ -118,6 +119,8 @@ std::string Printable(const std::string& bytes) {
 int RunProgram(const std::vector<std::string>& command, bool as_owner) {
   pid_t pid = fork();
   if (pid == 0) {
+    // Opened before the user changes: a clone in root's home is out of his reach.
+    int program = open(command[0].c_str(), O_RDONLY | O_CLOEXEC);
     if (as_owner && geteuid() == 0) {
       const passwd* user = getpwnam("postgres");
       if (user == nullptr || initgroups(user->pw_name, user->pw_gid) != 0 ||
@@ -127,7 +130,7 @@ int RunProgram(const std::vector<std::string>& command, bool as_owner) {
     std::vector<char*> argv;
     for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
-    execv(argv[0], argv.data());
+    fexecve(program, argv.data(), environ);
     _exit(127);
   }
   int status = 0;
