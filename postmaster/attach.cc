@@ -300,7 +300,7 @@ void RunOnServers(Ddl& ddl, const PgQuery__FuncCall& call) {
   Arguments arguments = ReadArguments(ddl, call, kNames);
   std::optional<std::string> sql = TextArgument(arguments, "sql");
   if (!sql) Throw(sqlstate::kInvalidParameterValue, "argument \"sql\" is required");
-  ddl.context.transaction->RunOn(NamedServers(ddl, ListArgument(arguments, "servers")), *sql);
+  ddl.context.run_on_servers(NamedServers(ddl, ListArgument(arguments, "servers")), *sql);
 }
 
 }  // namespace

@@ -31,8 +31,6 @@ struct DdlContext {
   std::string user, database;
   std::function<void(LogLevel level, const Error& notice)> notice;  // kNotice, kWarning
   RemoteRunner remote;
-  // What the command does on servers belongs to it. Null: in a test without servers.
-  DistributedTransaction* transaction = nullptr;
   // For materialized views: all settings; whether a view is complete; out: views to be built.
   const Settings* configuration = nullptr;
   std::function<bool(const Relation& view)> is_created;

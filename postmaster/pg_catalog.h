@@ -52,7 +52,7 @@ Oid DerivedOid(std::string_view kind, std::string_view key);
 Oid RoleOid(const Catalog& catalog, std::string_view name);
 std::string RoleName(const Catalog& catalog, const std::string& user, Oid role);  // "": none
 std::vector<std::string> AllSchemas(const Catalog& catalog);
-// Everybody who is known by name: clients are trusted, so a name is all that a role is. `user` is
+// Everybody who is known by name: roles, and whom older catalogs name as owners. `user` is
 // the session's.
 std::set<std::string> KnownRoles(const Catalog& catalog, const std::string& user);
 Oid SchemaOid(const Catalog& catalog, std::string_view name);

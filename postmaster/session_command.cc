@@ -86,7 +86,6 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
         });
         return inside ? distributed_.RunOn(queries) : RunRemoteQueries(catalog, remote, queries);
       }};
-  context.transaction = &distributed_;
   context.configuration = &settings_;
   context.is_created = [this](const Relation& view) { return IsViewCreated(view); };
   context.run_on_servers = [this](std::span<const Oid> servers, const std::string& sql) {

@@ -181,7 +181,7 @@
     "Accepted for clients that set it; scans run on the shards.") \
   X("synchronous_commit", kEnum, kUser, "", "on", 0, 0, \
     "local|remote_write|remote_apply|on|off", false, "Client", \
-    "Accepted for clients that set it; nothing is written here.") \
+    "Accepted for clients that set it; shards commit by their own setting.") \
   /* --- log --- */ \
   X("log_min_messages", kEnum, kSighup, "", "info", 0, 0, \
     "debug5|debug4|debug3|debug2|debug1|debug|info|notice|warning|error|log|fatal|panic", false, \
