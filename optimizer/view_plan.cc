@@ -53,8 +53,6 @@ void CollectInputs(const Plan& plan, std::vector<Oid>* inputs) {
       Refuse("LATERAL is not supported in a live view");
     case PlanKind::kRecursiveUnion:
       Refuse("WITH RECURSIVE is not supported in a live view");
-    case PlanKind::kWindowAgg:
-      Refuse("window functions are not supported in a live view");
     case PlanKind::kAggregate:
       if (!static_cast<const AggregatePlan&>(plan).grouping_sets.empty())
         Refuse("grouping sets are not supported in a live view");

@@ -7,6 +7,7 @@
 #include "stream/delta_join.h"
 #include "stream/delta_set_op.h"
 #include "stream/delta_top_n.h"
+#include "stream/delta_window.h"
 #include "stream/stored_relation.h"
 
 namespace sluice {
@@ -113,6 +114,9 @@ std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
     case PlanKind::kSetOp:
       compile_children();
       return std::make_unique<DeltaSetOp>(static_cast<const SetOpPlan&>(plan), context_);
+    case PlanKind::kWindowAgg:
+      compile_children();
+      return std::make_unique<DeltaWindow>(static_cast<const WindowAggPlan&>(plan), context_);
     case PlanKind::kLimit:
       compile_children();
       return std::make_unique<DeltaTopN>(

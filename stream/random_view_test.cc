@@ -57,6 +57,26 @@ const std::vector<std::string>& Queries() {
       "SELECT id, v FROM t ORDER BY v DESC NULLS LAST, id DESC LIMIT 4 OFFSET 2",
       "SELECT id, v FROM t ORDER BY v FETCH FIRST 3 ROWS WITH TIES",
       "SELECT DISTINCT ON (k) k, v, id FROM t ORDER BY k, v DESC, id",
+      "SELECT id, v, row_number() OVER (PARTITION BY k ORDER BY v, id) AS r FROM t",
+      "SELECT id, rank() OVER (ORDER BY v) AS r, sum(v) OVER (ORDER BY id) AS s FROM t",
+      "SELECT id, dense_rank() OVER w AS d, percent_rank() OVER w AS p, cume_dist() OVER w AS c, "
+      "ntile(3) OVER (PARTITION BY k ORDER BY id) AS n FROM t WINDOW w AS (PARTITION BY k ORDER BY "
+      "v DESC NULLS LAST)",
+      "SELECT id, p FROM (SELECT id, lag(v) OVER (PARTITION BY k ORDER BY id) AS p FROM t) x WHERE "
+      "p > 2",
+      "SELECT k, id FROM (SELECT k, id, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM t) "
+      "x WHERE r <= 1",
+      "SELECT id, lead(v, 2, -1) OVER w AS l, first_value(s) OVER w AS f, nth_value(v, 2) OVER w "
+      "AS n, last_value(id) OVER w AS z FROM t WINDOW w AS (PARTITION BY k ORDER BY id)",
+      "SELECT id, sum(n) OVER w AS s, avg(v) OVER w AS a, count(v) OVER w AS c, min(v) OVER w AS "
+      "lo, max(s) OVER w AS hi FROM t WINDOW w AS (PARTITION BY k ORDER BY id ROWS BETWEEN 2 "
+      "PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW)",
+      "SELECT id, sum(v) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS s, "
+      "count(*) FILTER (WHERE s = 'a') OVER (ORDER BY v GROUPS BETWEEN 1 PRECEDING AND 1 "
+      "FOLLOWING EXCLUDE TIES) AS c FROM t",
+      "SELECT id, sum(100 / (v - 3)) OVER (PARTITION BY k) AS s FROM t",
+      "SELECT k, count(*) AS n, rank() OVER (ORDER BY count(*) DESC) AS r FROM t GROUP BY k",
+      "SELECT g, v, count(*) OVER (PARTITION BY g) AS n FROM l",
       "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) x WHERE n > 1",
       "SELECT x.k, x.n, u.id FROM (SELECT k, count(*) AS n FROM t GROUP BY k) x LEFT JOIN u ON "
       "x.n = u.v",

@@ -206,12 +206,43 @@ TEST(ViewGraphTest, WhatChangesByItselfIsRefused) {
   EXPECT_THROW(h.AddView("m", "SELECT id, current_date AS r FROM t"), QueryError);
 }
 
+TEST(ViewGraphTest, RowsThatTieForTheFirstRankComeTogether) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "g int4", "v int4"}, {0});
+  h.CreateView("m",
+               "SELECT id, g FROM (SELECT id, g, rank() OVER (PARTITION BY g ORDER BY v DESC) AS r "
+               "FROM t) x WHERE r <= 1");
+  h.Insert("t", {{"1", "1", "5"}, {"2", "1", "9"}, {"3", "1", "9"}, {"4", "2", "1"}});
+  h.Commit();
+  h.Expect("m", {{"2", "1"}, {"3", "1"}, {"4", "2"}});
+  h.Insert("t", {{"5", "1", "10"}, {"6", "1", "10"}});
+  h.Commit();
+  h.Expect("m", {{"4", "2"}, {"5", "1"}, {"6", "1"}});
+  h.Delete("t", {"5", "1", "10"});
+  h.Delete("t", {"6", "1", "10"});
+  h.Commit();
+  h.Expect("m", {{"2", "1"}, {"3", "1"}, {"4", "2"}});
+}
+
+TEST(ViewGraphTest, AFilterOnLagLooksAtRowsAfterTheFunctionDid) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0});
+  h.CreateView("m",
+               "SELECT id, p FROM (SELECT id, lag(v) OVER (ORDER BY id) AS p FROM t) x WHERE p > 2 "
+               "AND id > 2");
+  h.Insert("t", {{"1", "9"}, {"2", "3"}, {"3", "1"}, {"4", "7"}});
+  h.Commit();
+  h.Expect("m", {{"3", "3"}});  // with the filter below, row 3 would be the first and have no lag
+  h.Delete("t", {"2", "3"});
+  h.Commit();
+  h.Expect("m", {{"3", "9"}});
+}
+
 TEST(ViewGraphTest, WhatNoOperatorMaintainsIsRefused) {
   ViewHarness h;
   h.AddTable("t", {"id int4", "v int4"}, {0});
   for (const char* sql :
        {"SELECT v, count(*) AS n FROM t GROUP BY ROLLUP (v)",
-        "SELECT id, row_number() OVER (ORDER BY v, id) AS r FROM t",
         "SELECT id, (SELECT x.v FROM t x WHERE x.id > t.id LIMIT 1) AS y FROM t",
         "SELECT id, (SELECT v FROM t) AS y FROM t",
         "SELECT v, sum(id) AS s FROM t GROUP BY v HAVING sum(id) > (SELECT max(id) FROM t)",
