@@ -1,10 +1,12 @@
 #include "postmaster/child_process.h"
 
 #include <cerrno>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,6 +87,26 @@ void Handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
+// Asks the scheduler for short time slices, which let a process that wakes go before one that is in
+// the middle of a long one (Linux 6.12 and later; older kernels ignore it). Without, on cores that
+// are busy with shards' processes, each hop of a row's way (shard, io worker, backend, client)
+// waits for the end of somebody's slice, up to 4 ms. The share of the processor stays the same, and
+// no privilege is needed; where a container forbids the call it changes nothing.
+void ShortenTimeSlices() {
+  struct {  // sched_attr, which glibc does not declare
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns, deadline_ns, period_ns;
+  } attributes{};
+  constexpr uint64_t kSliceNs = 100'000;  // the least that the kernel takes
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  if (attributes.policy != SCHED_OTHER) return;  // an operator's choice
+  attributes.runtime_ns = kSliceNs;
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
 const char* LogNameOf(ProcessKind kind) {
   return kind == ProcessKind::kUnused ? "client" : NameOf(kind);
 }
@@ -113,6 +135,7 @@ void InitChild(ProcNumber number, ProcessKind kind, int32_t parent) {
   if (getppid() != parent) _exit(kExitQuickly);  // it died before prctl
   SetLogProcessName(LogNameOf(kind));
   prctl(PR_SET_NAME, LogNameOf(kind));
+  if (kind == ProcessKind::kIoWorker || serves_client) ShortenTimeSlices();
   BuildQuitMessages();
   Handle(SIGTERM, OnTerminate);
   Handle(SIGINT, OnInterrupt);
