@@ -3,6 +3,7 @@
 #include "executor/aggregate.h"
 #include "executor/append.h"
 #include "executor/apply.h"
+#include "executor/chain.h"
 #include "executor/completion.h"
 #include "executor/cte_scan.h"
 #include "executor/distinct.h"
@@ -66,6 +67,7 @@ std::unique_ptr<Node> MakeNode(const Plan& plan, ExecutionState& state) {
     case PlanKind::kForeignScan:
       return Make<ForeignScan, ForeignScanPlan>(plan, state);
     case PlanKind::kAppend:
+      if (state.shared_states == nullptr) return Make<Chain, AppendPlan>(plan, state);
       return Make<Append, AppendPlan>(plan, state);
     case PlanKind::kMergeAppend:
       return Make<MergeAppend, MergeAppendPlan>(plan, state);

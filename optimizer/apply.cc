@@ -264,7 +264,9 @@ Piece Planner::JoinLateral(const Select& select, Piece& left, JoinNode* node, Jo
     if (RelsOf(expr) != 0 && (RelsOf(expr) & ~left.rels) == 0) AddUnique(expr, &outer_wanted);
     if (RelsOf(expr) != 0 && (RelsOf(expr) & ~inner_rels) == 0) AddUnique(expr, &inner_wanted);
   }
+  lateral_depth_++;
   Piece right = PlanNode(bound_select, node, quals, inner_wanted);
+  lateral_depth_--;
   Local outer = ToLocal(select, left, outer_wanted);
   Local inner = ToLocal(bound_select, right, inner_wanted);
   auto* apply = NewNode<ApplyPlan>(PlanKind::kApply);

@@ -196,7 +196,7 @@ Piece Planner::PlanOuterJoin(const Select& select, JoinNode* node, std::vector<c
   std::vector<const Expr*> below = WithColumns(WithColumns(required, on), quals);
   std::vector<const Expr*> lateral = LateralColumns(select, *node->right);
   Piece left = PlanNode(select, node->left, left_quals, WithColumns(below, lateral));
-  if (!lateral.empty()) {
+  if (!lateral.empty() || node->right->apply) {
     if (node->null_aware || node->type == JoinType::kFull)
       Refuse("LATERAL in this join is not supported");
     Piece joined = JoinLateral(select, left, node->right, node->type, right_quals, on, below);
@@ -248,7 +248,7 @@ Piece Planner::PlanInnerJoins(const Select& select, JoinNode* node, std::vector<
   std::vector<bool> is_lateral;
   for (const JoinNode* item : items) {
     std::vector<const Expr*> columns = LateralColumns(select, *item);
-    is_lateral.push_back(!columns.empty());
+    is_lateral.push_back(!columns.empty() || item->apply);
     below = WithColumns(below, columns);
   }
   std::vector<Piece> pieces;

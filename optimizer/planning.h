@@ -31,6 +31,7 @@ struct JoinNode {
   JoinNode* right = nullptr;
   std::vector<const Expr*> on = {};  // conjuncts
   bool null_aware = false;           // NOT IN
+  bool apply = false;                // planned as LATERAL whatever it refers to
 };
 
 // A SELECT without set operations: subqueries pulled up, sublinks turned into joins and init plans.
@@ -179,8 +180,27 @@ class Planner {
   const Expr* DecorrelateScalar(Select& select, const Expr& sublink);
   const Expr* ReplaceSublinks(Select& select, const Expr* expr, bool may_join);
   const Expr* AddInitPlan(const Expr& sublink);
-  const Expr* JoinUncorrelated(Select& select, const Expr& sublink, bool may_join);
-  const Query* CountQuery(const Query& query);
+  // How a subquery's WHERE refers to the query around it, if by equalities only.
+  struct Correlation {
+    std::vector<const Expr*> own;   // conjuncts that refer to nothing outside
+    std::vector<const Expr*> keys;  // the subquery's sides of the others
+    std::vector<const Expr*> outer_sides, operators_of;
+    const Expr* Condition(size_t i, const Expr* key_column, Arena* arena) const;
+  };
+  std::optional<Correlation> FindCorrelation(const Query& query);
+
+  // view_sublink.cc: live views' subqueries in expressions
+  bool joins_sublinks() const { return request_.for_view && lateral_depth_ == 0; }
+  const Expr* JoinSublinks(Select& select, const Expr* expr);
+  const Expr* ReplaceBelowGroups(Select& select, const Expr* expr);
+  const Expr* JoinUncorrelated(Select& select, const Expr& sublink);
+  const Expr* JoinByKeys(Select& select, const Expr& sublink);
+  const Expr* OnlyValue(const Expr* several, const Expr* value);
+  const Query* QueryOver(const Query& query, const Expr* target, int64_t limit);
+  const Query* SplitAboveGroups(const Query& query);
+  int AddDerived(Select& select, const Query& query);
+  const Expr* ColumnOfRel(const Select& select, int rel, int column);
+  JoinNode* JoinRel(Select& select, int rel, JoinType type);
 
   // apply.cc: what runs once for each outer row
   const Expr* BindParam(const Expr* outer, BoundParams* bound);
@@ -356,6 +376,7 @@ class Planner {
     int scans = 0;
   };
   std::vector<ModifyingCte> modifying_ctes_;
+  int lateral_depth_ = 0;  // above 0: what is being planned runs once for each outer row
   int work_table_count_ = 0;
   std::map<int, int> work_table_params_;  // of the recursive queries being planned
   std::vector<SubPlan> sub_plans_;

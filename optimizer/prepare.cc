@@ -208,7 +208,9 @@ JoinNode* Planner::CopyTree(const JoinTree* tree) {
   return node;
 }
 
-Select Planner::Prepare(const Query& query) {
+Select Planner::Prepare(const Query& whole) {
+  bool grouped = whole.has_aggregates || !whole.group_by.empty() || whole.having != nullptr;
+  const Query& query = grouped && joins_sublinks() ? *SplitAboveGroups(whole) : whole;
   Select select;
   select.rels.assign(query.rels.begin(), query.rels.end());
   select.from = CopyTree(query.from);

@@ -61,98 +61,26 @@ const Expr* Planner::AddInitPlan(const Expr& sublink) {
   return expr;
 }
 
-// Whether the query gives one row, whatever its tables hold.
-static bool GivesOneRow(const Query& query) {
-  return query.set_op == nullptr && query.group_by.empty() && query.grouping_sets.empty() &&
-         query.having == nullptr && query.limit == nullptr && query.offset == nullptr &&
-         (query.from == nullptr ? query.where == nullptr : query.has_aggregates);
-}
-
-static bool IsLimitedToOneRow(const Query& query) {
-  return query.limit != nullptr && query.limit->kind == ExprKind::kConst && !query.limit->is_null &&
-         !query.with_ties && query.limit->value == std::string_view("\0\0\0\0\0\0\0\1", 8);
-}
-
-// In a live view an uncorrelated subquery's value changes with its rows: it is joined, not computed
-// once.
-const Expr* Planner::JoinUncorrelated(Select& select, const Expr& sublink, bool may_join) {
-  if (!may_join)
-    Refuse("a subquery in an expression over aggregates is not supported in a live view");
-  const Query* query = sublink.subquery;
-  if (sublink.sublink == SublinkKind::kArray)
-    Refuse("ARRAY(SELECT …) is not supported in a live view");
-  if (sublink.sublink == SublinkKind::kExists) query = CountQuery(*query);
-  bool one_row = GivesOneRow(*query);
-  if (!one_row && (!IsLimitedToOneRow(*query) || select.from == nullptr))
-    Refuse("a scalar subquery that may return more than one row is not supported in a live view");
-  int rel = static_cast<int>(select.rels.size());
-  QueryRel derived{};
-  derived.kind = RelKind::kSubquery;
-  derived.subquery = query;
-  const Expr& value = *query->targets[0].expr;
-  std::vector<QueryColumn> columns = {
-      {query->targets[0].name, value.type, value.typmod, value.collation}};
-  derived.columns = scratch_.CopyArray(columns);
-  select.rels.push_back(derived);
-  JoinNode* leaf = NewJoinNode();
-  leaf->rel = rel;
-  if (select.from == nullptr) {
-    select.from = leaf;
-  } else {
-    JoinNode* node = NewJoinNode();
-    node->type = one_row ? JoinType::kInner : JoinType::kLeft;
-    node->left = select.from;
-    node->right = leaf;
-    select.from = node;
-  }
-  return MakeColumn(rel, 0, value.type, value.typmod, value.collation, &scratch_);
-}
-
-// SELECT count(*) > 0 FROM (query): EXISTS as a value.
-const Query* Planner::CountQuery(const Query& query) {
-  constexpr Oid kCountStar = 2803, kInt8Greater = 413;
-  Query* counting = scratch_.New<Query>();
-  QueryRel rel{};
-  rel.kind = RelKind::kSubquery;
-  rel.subquery = &query;
-  std::vector<QueryColumn> columns;
-  for (const Target& target : query.targets)
-    if (!target.junk)
-      columns.push_back(
-          {target.name, target.expr->type, target.expr->typmod, target.expr->collation});
-  rel.columns = scratch_.CopyArray(columns);
-  std::vector<QueryRel> rels = {rel};
-  counting->rels = scratch_.CopyArray(rels);
-  JoinTree* from = scratch_.New<JoinTree>();
-  from->is_leaf = true;
-  from->rel = 0;
-  counting->from = from;
-  Expr* count = scratch_.New<Expr>();
-  count->kind = ExprKind::kAggregate;
-  count->type = kInt8Oid;
-  count->function = kCountStar;
-  count->star = true;
-  std::vector<Target> targets = {
-      {MakeOperator(kInt8Greater, count, MakeInt8(0, &scratch_), &scratch_), "exists", false}};
-  counting->targets = scratch_.CopyArray(targets);
-  counting->has_aggregates = true;
-  return counting;
-}
-
 // Replaces the sublinks in an expression. `may_join`: it is evaluated before aggregation, so that a
 // join may deliver the value.
 const Expr* Planner::ReplaceSublinks(Select& select, const Expr* expr, bool may_join) {
   if (!HasSubquery(expr)) return expr;
+  if (joins_sublinks()) {
+    if (!may_join)
+      Refuse(
+          "a subquery in JOIN … ON, LIMIT, VALUES or a function's argument in FROM is not "
+          "supported in a live view");
+    return JoinSublinks(select, expr);
+  }
   return RewriteExpr(expr, &scratch_, [&](const Expr& e, int) -> const Expr* {
     if (e.kind != ExprKind::kSubquery) return nullptr;
     bool once = e.sublink == SublinkKind::kScalar || e.sublink == SublinkKind::kExists ||
                 e.sublink == SublinkKind::kArray;
     bool fixed = !IsCorrelated(*e.subquery) && !DependsOnRow(*e.subquery);
-    if (once && fixed)
-      return request_.for_view ? JoinUncorrelated(select, e, may_join) : AddInitPlan(e);
+    // In a live view this runs within Apply, anew with each change: nothing is computed before.
+    if (once && fixed) return request_.for_view ? MakeSubPlan(select, e) : AddInitPlan(e);
     if (may_join && e.sublink == SublinkKind::kScalar)
       if (const Expr* joined = DecorrelateScalar(select, e)) return joined;
-    if (request_.for_view) Refuse("this kind of correlated subquery is not supported");
     return MakeSubPlan(select, e);
   });
 }
@@ -163,11 +91,14 @@ void Planner::ConvertSublinks(Select& select) {
   for (const Expr* conjunct : where)
     if (!HasSubquery(conjunct) || !ConvertConjunct(select, conjunct))
       select.where.push_back(ReplaceSublinks(select, conjunct, true));
-  for (const Expr*& qual : select.having) qual = ReplaceSublinks(select, qual, false);
-  for (Target& target : select.targets)
-    target.expr = ReplaceSublinks(select, target.expr, !select.has_aggregates);
+  auto above = [&](const Expr* expr) {
+    if (select.has_aggregates && joins_sublinks()) return ReplaceBelowGroups(select, expr);
+    return ReplaceSublinks(select, expr, !select.has_aggregates);
+  };
+  for (const Expr*& qual : select.having) qual = above(qual);
+  for (Target& target : select.targets) target.expr = above(target.expr);
   for (SortKey& key : select.order_by)
-    if (key.expr != nullptr) key.expr = ReplaceSublinks(select, key.expr, !select.has_aggregates);
+    if (key.expr != nullptr) key.expr = above(key.expr);
   for (WindowClause& window : select.windows) {
     window.start_offset = ReplaceSublinks(select, window.start_offset, false);
     window.end_offset = ReplaceSublinks(select, window.end_offset, false);
@@ -201,7 +132,7 @@ bool Planner::ConvertConjunct(Select& select, const Expr* conjunct) {
   switch (inner.sublink) {
     case SublinkKind::kExists:
       if (!IsSimpleExists(*inner.subquery)) return false;
-      if (!IsCorrelated(*inner.subquery) && !request_.for_view) return false;  // an init plan
+      if (!IsCorrelated(*inner.subquery) && !joins_sublinks()) return false;  // an init plan
       ConvertExists(select, *inner.subquery, negated);
       return true;
     case SublinkKind::kAny:
@@ -297,6 +228,34 @@ bool Planner::ConvertAny(Select& select, const Expr& sublink, bool negated) {
   return true;
 }
 
+const Expr* Planner::Correlation::Condition(size_t i, const Expr* key_column, Arena* arena) const {
+  Expr* equality = arena->New<Expr>(*operators_of[i]);
+  std::vector<const Expr*> args = {key_column, outer_sides[i]};
+  if (operators_of[i]->args[0] != keys[i]) std::swap(args[0], args[1]);
+  equality->args = arena->CopyArray(args);
+  return equality;
+}
+
+std::optional<Planner::Correlation> Planner::FindCorrelation(const Query& query) {
+  Correlation found;
+  std::vector<const Expr*> conjuncts;
+  SplitConjuncts(query.where, &conjuncts);
+  for (const Expr* conjunct : conjuncts) {
+    if (!RefersUp(conjunct)) {
+      found.own.push_back(conjunct);
+      continue;
+    }
+    const Expr *inner, *outer;
+    if (!IsEquality(conjunct, &inner, &outer)) return std::nullopt;
+    if (RefersUp(inner)) std::swap(inner, outer);
+    if (RefersUp(inner) || RefersHere(outer) || HasSubquery(conjunct)) return std::nullopt;
+    found.keys.push_back(inner);
+    found.outer_sides.push_back(OneLevelUp(outer, &scratch_));
+    found.operators_of.push_back(conjunct);
+  }
+  return found;
+}
+
 // (SELECT f(agg(x)…) FROM t WHERE t.k = outer.k AND …) → LEFT JOIN (SELECT k, agg(x)… GROUP BY k)
 // ON …, and f over its columns, where count is 0 for a key that has no rows. nullptr: not of this
 // shape.
@@ -309,29 +268,16 @@ const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
       RefersUp(query.targets[0].expr) || HasSubquery(query.targets[0].expr) ||
       HasVolatile(query.targets[0].expr) || select.from == nullptr)
     return nullptr;
-  std::vector<const Expr*> conjuncts, own, keys, outer_sides, operators_of;
-  SplitConjuncts(query.where, &conjuncts);
-  for (const Expr* conjunct : conjuncts) {
-    if (!RefersUp(conjunct)) {
-      own.push_back(conjunct);
-      continue;
-    }
-    const Expr *inner, *outer;
-    if (!IsEquality(conjunct, &inner, &outer)) return nullptr;
-    if (RefersUp(inner)) std::swap(inner, outer);
-    if (RefersUp(inner) || RefersHere(outer) || HasSubquery(conjunct)) return nullptr;
-    keys.push_back(inner);
-    outer_sides.push_back(OneLevelUp(outer, &scratch_));
-    operators_of.push_back(conjunct);
-  }
-  if (keys.empty()) return nullptr;
+  std::optional<Correlation> correlation = FindCorrelation(query);
+  if (!correlation || correlation->keys.empty()) return nullptr;
+  const std::vector<const Expr*>& keys = correlation->keys;
   std::vector<const Expr*> aggregates;
   AnyExpr(query.targets[0].expr, [&](const Expr& e, int) {
     if (e.kind == ExprKind::kAggregate) AddUnique(&e, &aggregates);
     return false;
   });
   Query grouped = query;
-  grouped.where = MakeAnd(own, &scratch_);
+  grouped.where = MakeAnd(correlation->own, &scratch_);
   grouped.order_by = {};
   grouped.has_aggregates = true;
   std::vector<Target> targets;
@@ -365,14 +311,8 @@ const Expr* Planner::DecorrelateScalar(Select& select, const Expr& sublink) {
   node->left = select.from;
   node->right = NewJoinNode();
   node->right->rel = rel;
-  for (size_t i = 0; i < keys.size(); i++) {
-    Expr* equality = scratch_.New<Expr>(*operators_of[i]);
-    bool key_first = operators_of[i]->args[0] == keys[i];
-    std::vector<const Expr*> args = {column_exprs[i], outer_sides[i]};
-    if (!key_first) std::swap(args[0], args[1]);
-    equality->args = scratch_.CopyArray(args);
-    node->on.push_back(equality);
-  }
+  for (size_t i = 0; i < keys.size(); i++)
+    node->on.push_back(correlation->Condition(i, column_exprs[i], &scratch_));
   select.from = node;
   return RewriteExpr(query.targets[0].expr, &scratch_, [&](const Expr& e, int) -> const Expr* {
     if (e.kind != ExprKind::kAggregate) return nullptr;

@@ -39,7 +39,7 @@ void RefuseVolatile(const Query& query) {
   });
 }
 
-void CollectInputs(const Plan& plan, std::vector<Oid>* inputs) {
+void CollectInputs(const PlannedStatement& statement, const Plan& plan, std::vector<Oid>* inputs) {
   if (plan.kind == PlanKind::kVirtualScan)
     Refuse("a live view on the system view {} is not supported",
            static_cast<const VirtualScanPlan&>(plan).name);
@@ -48,19 +48,11 @@ void CollectInputs(const Plan& plan, std::vector<Oid>* inputs) {
     if (std::find(inputs->begin(), inputs->end(), relation) == inputs->end())
       inputs->push_back(relation);
   }
-  switch (plan.kind) {
-    case PlanKind::kApply:
-      Refuse("LATERAL is not supported in a live view");
-    case PlanKind::kRecursiveUnion:
-      Refuse("WITH RECURSIVE is not supported in a live view");
-    case PlanKind::kAggregate:
-      if (!static_cast<const AggregatePlan&>(plan).grouping_sets.empty())
-        Refuse("grouping sets are not supported in a live view");
-      break;
-    default:
-      break;
-  }
-  for (const Plan* child : plan.children) CollectInputs(*child, inputs);
+  if (plan.kind == PlanKind::kRecursiveUnion)
+    Refuse("WITH RECURSIVE is not supported in a live view");
+  for (const Plan* child : plan.children) CollectInputs(statement, *child, inputs);
+  for (int number : plan.sub_plans)
+    CollectInputs(statement, *statement.sub_plans[static_cast<size_t>(number)].plan, inputs);
 }
 
 }  // namespace
@@ -84,9 +76,9 @@ std::shared_ptr<const ViewPlan> PlanView(const Query& query, const Catalog& cata
   request.for_view = true;
   view->statement = PlanQuery(query, request);
   const PlannedStatement& statement = *view->statement;
-  if (!statement.init_plans.empty() || !statement.sub_plans.empty() || !statement.ctes.empty())
-    Refuse("a subquery that is not a join is not supported in a live view");
-  CollectInputs(*view->statement->root, &view->inputs);
+  if (!statement.init_plans.empty() || !statement.ctes.empty())
+    Refuse("a subquery that runs first is not supported in a live view");
+  CollectInputs(statement, *statement.root, &view->inputs);
   view->fingerprint = PlanTreeText(*view->statement, true);
   return view;
 }

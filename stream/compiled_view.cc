@@ -1,6 +1,7 @@
 #include "stream/compiled_view.h"
 
 #include "common/error.h"
+#include "executor/sub_plan.h"
 #include "optimizer/plan_text.h"
 #include "stream/delta_aggregate.h"
 #include "stream/delta_filter.h"
@@ -35,16 +36,24 @@ class CompiledView::Sink : public DeltaOperator {
 
 CompiledView::CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan,
                            StoreTransaction* transaction, bool create,
-                           const std::function<const RelationInfo&(Oid)>& info)
+                           const std::function<const RelationInfo&(Oid)>& info,
+                           std::function<const StoredRelation&(Oid)> stored)
     : plan_(std::move(plan)),
       info_(info),
       statistics_(static_cast<size_t>(plan_->statement->node_count)),
+      exec_params_(static_cast<size_t>(plan_->statement->exec_param_count)),
+      sub_plans_(plan_->statement->sub_plans.size()),
       context_{view, transaction, create, &state_, {}} {
   executor_context_.shared_arena = &arena_;
   executor_context_.settings = &plan_->settings;
   const char* directory = nullptr;  // what the executor's nodes spill goes beside the store
   mdb_env_get_path(mdb_txn_env(transaction->txn), &directory);
   executor_context_.temp_directory = directory;
+  executor_context_.scan_view = [this, stored](const ViewScanPlan& scan) {
+    return ScanStored(stored(scan.relation), info_(scan.relation), scan.columns);
+  };
+  state_.exec_params = exec_params_;
+  state_.sub_plans = &sub_plans_;
   state_.statement = plan_->statement;
   state_.context = &executor_context_;
   state_.statistics = &statistics_;
@@ -111,6 +120,12 @@ std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
     case PlanKind::kNestLoop:
       compile_children();
       return std::make_unique<DeltaJoin>(plan, context_);
+    case PlanKind::kApply: {
+      children->push_back(Compile(*plan.children[0]));
+      auto made = std::make_unique<DeltaApply>(static_cast<const ApplyPlan&>(plan), context_);
+      ReadStored(*plan.children[1], made.get());
+      return made;
+    }
     case PlanKind::kSetOp:
       compile_children();
       return std::make_unique<DeltaSetOp>(static_cast<const SetOpPlan&>(plan), context_);
@@ -149,12 +164,25 @@ void CompiledView::Start() {
   for (auto& op : operators_) op->Start();
 }
 
+// Notes which relations an inner plan reads.
+void CompiledView::ReadStored(const Plan& plan, DeltaApply* apply) {
+  if (plan.kind == PlanKind::kViewScan)
+    inner_scans_.emplace_back(static_cast<const ViewScanPlan&>(plan).relation, apply);
+  for (const Plan* child : plan.children) ReadStored(*child, apply);
+  for (int number : plan.sub_plans)
+    ReadStored(*plan_->statement->sub_plans[static_cast<size_t>(number)].plan, apply);
+}
+
 void CompiledView::Push(Oid input, const DeltaBatch& rows) {
+  for (auto& [relation, apply] : inner_scans_)
+    if (relation == input) apply->InnerChanged();
   for (DeltaScan* scan : scans_)
     if (scan->input() == input) scan->Push(0, rows);
 }
 
-void CompiledView::Finish() {
+void CompiledView::Finish(bool building) {
+  context_.building = building;
+  context_.more = false;
   for (auto& op : operators_) op->Finish();
 }
 

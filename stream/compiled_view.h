@@ -8,18 +8,21 @@
 #include "optimizer/view_plan.h"
 #include "stream/delta_buffer.h"
 #include "stream/delta_operator.h"
+#include "stream/delta_apply.h"
 #include "stream/delta_scan.h"
 #include "stream/row_codec.h"
+#include "stream/stored_relation.h"
 #include "stream/view_store.h"
 
 namespace sluice {
 
 class CompiledView {
  public:
-  // `info` tells what a relation that the view reads stores. Refuses (0A000) by name what cannot be
+  // `info` tells what a relation that the view reads stores, `stored` gives its rows. Refuses (0A000) by name what cannot be
   // maintained. `create`: operators' tables are made.
   CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan, StoreTransaction* transaction,
-               bool create, const std::function<const RelationInfo&(Oid)>& info);
+               bool create, const std::function<const RelationInfo&(Oid)>& info,
+               std::function<const StoredRelation&(Oid)> stored);
   ~CompiledView();
 
   // What the view stores, in terms of RelationInfo.
@@ -32,12 +35,16 @@ class CompiledView {
   // then in delta(), errors of rows in the tally; the caller clears both.
   void Start();
   void Push(Oid input, const DeltaBatch& rows);
-  void Finish();
+  // `building`: some input has not been delivered whole.
+  void Finish(bool building);
+  // Whether there is more to be had from another Finish.
+  bool more() const { return context_.more; }
   DeltaBuffer& delta() { return delta_; }
   ErrorTally& errors() { return context_.errors; }
 
  private:
   class Sink;
+  void ReadStored(const Plan& plan, DeltaApply* apply);
   DeltaOperator* Compile(const Plan& plan);
   std::unique_ptr<DeltaOperator> Make(const Plan& plan, std::vector<DeltaOperator*>* children);
 
@@ -46,11 +53,14 @@ class CompiledView {
   Arena arena_;
   std::vector<StoredColumn> columns_;
   std::vector<NodeStatistics> statistics_;
+  std::vector<Column> exec_params_;
+  std::vector<std::unique_ptr<SubPlanRunner>> sub_plans_;
   ExecutorContext executor_context_;
   ExecutionState state_;
   ViewContext context_;
   std::vector<std::unique_ptr<DeltaOperator>> operators_;  // inputs before their users
   std::vector<DeltaScan*> scans_;
+  std::vector<std::pair<Oid, DeltaApply*>> inner_scans_;  // what inner plans of Apply read
   DeltaOperator* root_ = nullptr;
   DeltaBuffer delta_;
   std::unique_ptr<Sink> sink_;

@@ -1,6 +1,9 @@
 #include "stream/delta_aggregate.h"
 
+#include <algorithm>
+
 #include "common/error.h"
+#include "types/codec.h"
 #include "types/hash.h"
 
 namespace sluice {
@@ -14,6 +17,13 @@ constexpr std::string_view kOnlyGroup = "g";
 std::vector<Oid> TypesOf(std::span<const Expr* const> exprs) {
   std::vector<Oid> types;
   for (const Expr* expr : exprs) types.push_back(expr->type);
+  return types;
+}
+
+// What groups are told apart by: with grouping sets also the set's number.
+std::vector<Oid> KeyTypes(const AggregatePlan& plan) {
+  std::vector<Oid> types = TypesOf(plan.group_by);
+  if (!plan.grouping_sets.empty()) types.push_back(kInt4Oid);
   return types;
 }
 
@@ -66,19 +76,17 @@ std::vector<const Expr*> DeltaAggregate::Expressions(const AggregatePlan& plan) 
 DeltaAggregate::DeltaAggregate(const AggregatePlan& plan, ViewContext& context)
     : DeltaOperator(context),
       plan_(plan),
-      key_count_(plan.group_by.size()),
+      key_count_(plan.group_by.size() + (plan.grouping_sets.empty() ? 0 : 1)),
       expressions_(Expressions(plan), plan.children[0]->output, context),
-      key_encoder_(TypesOf(plan.group_by)),
-      key_codec_(TypesOf(plan.group_by)),
+      key_encoder_(KeyTypes(plan)),
+      key_codec_(KeyTypes(plan)),
       output_codec_(ColumnTypes(plan.output)),
       table_(context.StateTable(plan.id, "")),
       scratch_(plan.output),
       output_(ColumnTypes(plan.output)) {
   if (plan.mode != AggregateMode::kSingle)
     Throw(sqlstate::kInternalError, "a live view's plan aggregates in two steps");
-  if (!plan.grouping_sets.empty())
-    Refuse("GROUPING SETS, ROLLUP and CUBE are not supported in a live view");
-  size_t column = key_count_;
+  size_t column = plan.group_by.size();
   for (const AggregateCall& call : plan.calls) {
     Call& made = calls_.emplace_back();
     made.state = MakeAggregateState(call, plan.id, calls_.size() - 1, context);
@@ -97,6 +105,13 @@ std::vector<int> DeltaAggregate::key_columns() const {
 
 void DeltaAggregate::Start() {
   if (key_count_ == 0) Touch(kOnlyGroup, {}, 0);
+  for (size_t set = 0; set < plan_.grouping_sets.size(); set++) {
+    if (!plan_.grouping_sets[set].empty()) continue;
+    std::string key;
+    std::vector<Column> keys = KeysOfSet(set, {});
+    key_encoder_.Append(keys, 0, &key);
+    groups_[Touch(key, keys, 0)].stays = true;
+  }
 }
 
 uint32_t DeltaAggregate::Touch(std::string_view key, std::span<const Column> columns, size_t row) {
@@ -132,7 +147,7 @@ void DeltaAggregate::LoadGroup(Group* group, size_t index) {
 void DeltaAggregate::SaveGroup(const Group& group, size_t index) {
   std::string key = kGroup + group.key;
   std::string_view stored = StoredKey(key, &key_buffer_);
-  if (group.rows == 0 && key_count_ > 0) {
+  if (group.rows == 0 && key_count_ > 0 && !group.stays) {
     if (group.stored) table_.Delete(stored);
     return;
   }
@@ -155,12 +170,37 @@ void DeltaAggregate::Push(size_t, const DeltaBatch& batch) {
   size_t rows = good.rows.rows;
   if (rows == 0) return;
   std::span<const Column> columns = expressions_.columns();
+  if (plan_.grouping_sets.empty()) return PushSet(columns, columns, good, false);
+  for (size_t set = 0; set < plan_.grouping_sets.size(); set++)
+    PushSet(KeysOfSet(set, columns), columns, good, plan_.grouping_sets[set].empty());
+}
+
+// The keys of a grouping set's groups: NULL for what is not in the set, then the set's number.
+std::vector<Column> DeltaAggregate::KeysOfSet(size_t set, std::span<const Column> columns) {
+  set_arena_.Reset();
+  std::vector<Column> keys;
+  std::span<const int> members = plan_.grouping_sets[set];
+  for (size_t k = 0; k < plan_.group_by.size(); k++) {
+    bool member = std::find(members.begin(), members.end(), static_cast<int>(k)) != members.end();
+    keys.push_back(member ? columns[k]
+                          : MakeConstantColumn(plan_.group_by[k]->type, {}, true, &set_arena_));
+  }
+  auto* number = set_arena_.New<int32_t>(static_cast<int32_t>(set));
+  keys.push_back({.type = kInt4Oid, .physical = Physical::kInt4, .mask = 0, .data = number});
+  return keys;
+}
+
+// `stays`: its only group is there without rows, too.
+void DeltaAggregate::PushSet(std::span<const Column> keys, std::span<const Column> columns,
+                             const DeltaBatch& good, bool stays) {
+  size_t rows = good.rows.rows;
   uint32_t groups[kBatchRows], all[kBatchRows], kept[kBatchRows];
   std::string key;
   for (size_t row = 0; row < rows; row++) {
     key.assign(key_count_ == 0 ? kOnlyGroup : std::string_view());
-    key_encoder_.Append(columns, row, &key);
-    groups[row] = Touch(key, columns, row);
+    key_encoder_.Append(keys, row, &key);
+    groups[row] = Touch(key, keys, row);
+    groups_[groups[row]].stays = stays;
     groups_[groups[row]].rows += good.weights[row];
     all[row] = static_cast<uint32_t>(row);
   }
@@ -184,7 +224,7 @@ DeltaAggregate::Emitted DeltaAggregate::Compute(const Group& group, size_t index
                                                 std::string* output) {
   if (group.rows < 0)
     Throw(sqlstate::kDataCorrupted, "a row is to be removed from a group that doesn't have it");
-  if (group.rows == 0 && key_count_ > 0) return Emitted::kNothing;
+  if (group.rows == 0 && key_count_ > 0 && !group.stays) return Emitted::kNothing;
   scratch_.Clear();
   result_arena_.Reset();
   if (key_count_ > 0) key_codec_.Decode(group.key_row, 0, &scratch_);

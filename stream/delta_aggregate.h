@@ -44,10 +44,14 @@ class DeltaAggregate : public DeltaOperator {
     Emitted emitted = Emitted::kNothing;
     std::string output;  // row or error
     bool stored = false;
+    bool stays = false;  // without rows, too: GROUPING SETS ((), …)
   };
 
   static std::vector<const Expr*> Expressions(const AggregatePlan& plan);
   uint32_t Touch(std::string_view key, std::span<const Column> columns, size_t row);
+  std::vector<Column> KeysOfSet(size_t set, std::span<const Column> columns);
+  void PushSet(std::span<const Column> keys, std::span<const Column> columns,
+               const DeltaBatch& good, bool stays);
   void LoadGroup(Group* group, size_t index);
   void SaveGroup(const Group& group, size_t index);
   void FinishGroup(Group* group, size_t index);
@@ -73,7 +77,7 @@ class DeltaAggregate : public DeltaOperator {
 
   std::string key_buffer_, value_buffer_;
   BatchBuffer scratch_;  // one output row
-  Arena result_arena_, output_arena_;
+  Arena result_arena_, output_arena_, set_arena_;
   DeltaOutput output_;
   std::vector<std::string_view> output_keys_;
 };

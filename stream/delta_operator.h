@@ -57,10 +57,17 @@ struct ViewContext {
   bool create;  // the view is being made: so are the operators' tables
   ExecutionState* state;
   ErrorTally errors;
+  // Some input has not been delivered whole yet, so nobody reads the view: what is dear to compute
+  // for each piece may wait.
+  bool building = false;
+  // An operator has not said all in this Finish, for memory's sake: Finish again.
+  bool more = false;
 
   LmdbTable StateTable(int32_t node, std::string_view part);
 };
 std::string StateTablePrefix(Oid view);
+// So many rows an operator that computes a view at once emits in one Finish.
+inline constexpr size_t kFinishRows = 64 * 1024;
 
 class DeltaOperator {
  public:

@@ -6,6 +6,9 @@
 namespace sluice {
 namespace {
 
+constexpr char kWaiting = 'w';  // + partition's prefix → partition: to be computed
+constexpr char kBuilt[] = "built";
+
 std::vector<Oid> PartitionTypes(const WindowAggPlan& plan) {
   std::vector<Oid> types;
   for (const SortKey& key : plan.partition_by)
@@ -63,6 +66,7 @@ DeltaWindow::DeltaWindow(const WindowAggPlan& plan, ViewContext& context)
       encoder_(PartitionTypes(plan)),
       output_codec_(ColumnTypes(plan.output)),
       rows_(context.StateTable(plan.id, ""), input_types_, false),
+      state_(context.StateTable(plan.id, "w")),
       output_(ColumnTypes(plan.output)) {
   auto* sort = arena_.New<SortPlan>();
   static_cast<Plan&>(*sort) = *plan.children[0];
@@ -75,13 +79,20 @@ DeltaWindow::DeltaWindow(const WindowAggPlan& plan, ViewContext& context)
 
 void DeltaWindow::Push(size_t, const DeltaBatch& batch) {
   std::string partition, row_bytes;
+  bool is_built = state_.Get(kBuilt).has_value();
   for (size_t row = 0; row < batch.rows.rows; row++) {
     partition.clear();
     for (size_t i = 0; i < plan_.partition_by.size(); i++)
       encoder_.AppendColumn(i,
                             batch.rows.columns[static_cast<size_t>(plan_.partition_by[i].target)],
                             row, &partition);
-    if (!touched_.contains(partition)) touched_.emplace(partition, Compute(partition));
+    if (!is_built) {
+      std::string key(1, kWaiting);
+      AppendKeyPrefix(partition, &key);
+      state_.Put(key, partition);
+    } else if (!touched_.contains(partition)) {
+      touched_.emplace(partition, Compute(partition));
+    }
     row_bytes.clear();
     rows_.codec().Append(batch.rows.columns, row, &row_bytes);
     rows_.Add(partition, row_bytes, batch.weights[row]);
@@ -128,7 +139,32 @@ void DeltaWindow::Emit(const std::map<std::string, int64_t>& from,
   output_.Clear();
 }
 
+// All partitions, in portions.
+void DeltaWindow::Build() {
+  size_t emitted = 0;
+  while (emitted < kFinishRows) {
+    std::string partition;
+    {
+      LmdbCursor cursor(state_);
+      if (!cursor.Seek(std::string_view(&kWaiting, 1)) || cursor.key().front() != kWaiting) break;
+      partition = cursor.value();
+      std::string key(cursor.key());
+      state_.Delete(key);
+    }
+    Result result = Compute(partition);
+    if (result.error) context_.errors.Add(*result.error, 1);
+    Emit(result.rows, {}, 1);
+    emitted += result.rows.size() + 1;
+  }
+  context_.more = context_.more || emitted >= kFinishRows;
+  if (emitted < kFinishRows) state_.Put(kBuilt, "1");
+}
+
 void DeltaWindow::Finish() {
+  if (!state_.Get(kBuilt)) {  // while it is built rows are only gathered: nobody reads them yet
+    if (!context_.building) Build();
+    return;
+  }
   for (auto& [partition, before] : touched_) {
     Result after = Compute(partition);
     if (before.error) context_.errors.Add(*before.error, -1);

@@ -3,7 +3,8 @@
 //   dω(R) = − ω(R[p]) + ω((R + dR)[p])     for each partition p that dR touches
 //
 // The store has the rows by partition; the executor's WindowAgg runs over those of a partition, in
-// an order that depends on its rows alone, so what it once gave it gives again.
+// an order that depends on its rows alone, so what it once gave it gives again. While the view is
+// built rows are only gathered; each partition is computed once, when all are there.
 #pragma once
 
 #include <map>
@@ -25,6 +26,7 @@ class DeltaWindow : public DeltaOperator {
     std::map<std::string, int64_t> rows;  // RowCodec's → multiplicity
     std::optional<Error> error;
   };
+  void Build();
   Result Compute(const std::string& partition);
   void Emit(const std::map<std::string, int64_t>& from, const std::map<std::string, int64_t>& to,
             int64_t sign);
@@ -34,6 +36,7 @@ class DeltaWindow : public DeltaOperator {
   KeyEncoder encoder_;
   RowCodec output_codec_;
   JoinSide rows_;
+  LmdbTable state_;
   Arena arena_;
   const SortPlan* sort_;
   std::map<std::string, Result> touched_;  // partition → what it gave before the step

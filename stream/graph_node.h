@@ -1,6 +1,7 @@
 // Inside stream/: what the view graph holds of each stored relation, and of the epoch that runs.
 #pragma once
 
+#include <algorithm>
 #include <map>
 
 #include "stream/compiled_view.h"
@@ -27,6 +28,10 @@ struct GraphNode {
   DeltaBuffer* delta() {
     if (info.kind == StoredRelationKind::kSource) return &source_delta;
     return compiled == nullptr ? nullptr : &compiled->delta();
+  }
+  bool building() const {
+    return std::any_of(edges.begin(), edges.end(),
+                       [](const auto& edge) { return !edge.second.at_end; });
   }
   bool failed() const { return info.state == RelationState::kFailed; }
 };
@@ -62,6 +67,7 @@ struct ViewGraph::Impl {
 
   // propagate.cc
   void Propagate();
+  bool PropagateOnce();
   void PropagateIfLarge(const GraphNode& source);
   void Finish(GraphNode* view);
   void Deliver(GraphNode* view, GraphNode& input, std::span<const DeltaBuffer::Entry> rows);

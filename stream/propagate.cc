@@ -16,6 +16,13 @@ void ViewGraph::Impl::PropagateIfLarge(const GraphNode& source) {
 }
 
 void ViewGraph::Impl::Propagate() {
+  while (PropagateOnce()) {
+  }
+}
+
+// False: all is said.
+bool ViewGraph::Impl::PropagateOnce() {
+  bool more = false;
   for (GraphNode* view : ViewsInOrder()) {
     if (view->failed()) continue;
     for (auto& [oid, edge] : view->edges) {
@@ -33,15 +40,18 @@ void ViewGraph::Impl::Propagate() {
       if (!rows.empty()) Deliver(view, input, rows);
     }
     if (view->pushed) Finish(view);
+    more = more || view->pushed;
   }
   for (auto& [oid, node] : nodes)
     if (DeltaBuffer* delta = node.delta()) delta->Clear();
+  return more;
 }
 
 void ViewGraph::Impl::Finish(GraphNode* view) {
   view->pushed = false;
   AsFailureOf(view->info.oid, [&] {
-    view->compiled->Finish();
+    view->compiled->Finish(view->building());
+    view->pushed = view->compiled->more();
     view->stored->Apply(view->compiled->delta().Settle());
     view->compiled->errors().Apply(errors, view->info.oid);
   });
@@ -107,6 +117,7 @@ size_t ViewGraph::Impl::Backfill(Oid view_oid, Oid input_oid, size_t rows_max) {
     if (delivered % (16 * kBatchRows) == 0) Propagate();  // the net change is held in memory
   }
   edge.rows_delivered += delivered;
+  if (edge.at_end) view.pushed = true;  // what waited for all rows
   Propagate();
   return delivered;
 }

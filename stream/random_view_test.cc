@@ -77,6 +77,42 @@ const std::vector<std::string>& Queries() {
       "SELECT id, sum(100 / (v - 3)) OVER (PARTITION BY k) AS s FROM t",
       "SELECT k, count(*) AS n, rank() OVER (ORDER BY count(*) DESC) AS r FROM t GROUP BY k",
       "SELECT g, v, count(*) OVER (PARTITION BY g) AS n FROM l",
+      "SELECT k, s, count(*) AS n, sum(v) AS sv, grouping(k, s) AS gr FROM t GROUP BY ROLLUP (k, "
+      "s)",
+      "SELECT k, g, count(*) AS n, max(t.v) AS hi FROM t JOIN l ON t.v = l.v GROUP BY GROUPING "
+      "SETS "
+      "((k), (g), ())",
+      "SELECT k, s, v, count(*) AS n FROM t GROUP BY CUBE (k, s), v",
+      "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > (SELECT avg(v) FROM u)",
+      "SELECT k, count(*) AS n, (SELECT max(v) FROM u WHERE u.k = t.k) AS hi FROM t GROUP BY k "
+      "HAVING EXISTS (SELECT 1 FROM l WHERE l.g = t.k) ORDER BY n",
+      "SELECT count(*) AS n FROM t HAVING count(*) > (SELECT count(*) FROM u)",
+      "SELECT sum((SELECT max(l.v) FROM l WHERE l.g = t.k)) AS s FROM t",
+      "SELECT id, (SELECT v FROM u WHERE u.id = t.id) AS x FROM t",
+      "SELECT id, (SELECT v FROM u WHERE u.k = t.k) AS x FROM t WHERE id % 7 = 0",
+      "SELECT id, (SELECT s FROM u WHERE u.k = t.k ORDER BY v, id LIMIT 1) AS x FROM t",
+      "SELECT id FROM t WHERE v = (SELECT v FROM l WHERE g = 1)",
+      "SELECT id, (SELECT v FROM l WHERE l.g = t.k AND l.v > t.v) AS x FROM t WHERE id % 5 = 0",
+      "SELECT id FROM t WHERE v > 4 OR EXISTS (SELECT 1 FROM u WHERE u.k = t.k)",
+      "SELECT id, EXISTS (SELECT 1 FROM u WHERE u.v < t.v) AS e FROM t",
+      "SELECT id, v IN (SELECT v FROM l) AS e, v NOT IN (SELECT v FROM l WHERE g > t.k) AS f FROM "
+      "t",
+      "SELECT id FROM t WHERE v > ALL (SELECT v FROM l WHERE g = t.k) OR k IS NULL",
+      "SELECT id, (SELECT count(*) FROM u WHERE u.v < t.v) AS c FROM t",
+      "SELECT id, ARRAY(SELECT v FROM u WHERE u.k = t.k ORDER BY id) AS a FROM t",
+      "SELECT id, x.v, x.uid FROM t, LATERAL (SELECT v, id AS uid FROM u WHERE u.k = t.k ORDER BY "
+      "v, id LIMIT 2) x",
+      "SELECT t.id, x.n FROM t LEFT JOIN LATERAL (SELECT count(*) AS n FROM l WHERE l.v > t.v "
+      "HAVING count(*) > 1) x ON x.n > t.k",
+      "SELECT id, (SELECT 100 / (max(u.v) - t.v) FROM u WHERE u.k = t.k) AS x FROM t",
+      "SELECT id FROM t WHERE (k, v) NOT IN (SELECT g, v FROM l WHERE l.v > 1)",
+      "SELECT t.id, u.id AS uid FROM t FULL JOIN u ON t.k = u.k AND t.v < u.v",
+      "SELECT a.n, b.n AS m FROM (SELECT count(*) AS n, max(k) AS k FROM t) a FULL JOIN (SELECT "
+      "count(*) AS n, max(g) AS k FROM l) b ON a.k = b.k",
+      "SELECT (SELECT v FROM l) AS x",
+      "SELECT id, (SELECT sum(x) FROM (SELECT v AS x FROM l WHERE l.g < t.k UNION ALL SELECT v FROM "
+      "u WHERE u.k = t.k) y) AS s FROM t",
+      "SELECT id FROM t WHERE v NOT IN (SELECT v FROM l)",
       "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) x WHERE n > 1",
       "SELECT x.k, x.n, u.id FROM (SELECT k, count(*) AS n FROM t GROUP BY k) x LEFT JOIN u ON "
       "x.n = u.v",

@@ -240,4 +240,25 @@ void StoredRelationScan::Next(Batch* batch) {
   output_.Show(rows, batch);
 }
 
+static std::vector<int> Places(const RelationInfo& info, std::span<const std::string_view> columns,
+                               std::vector<Oid>* types) {
+  std::vector<int> place(info.columns.size(), -1);
+  for (std::string_view name : columns) {
+    auto found = std::find_if(info.columns.begin(), info.columns.end(),
+                              [&](const StoredColumn& column) { return column.name == name; });
+    if (found == info.columns.end())
+      Throw(sqlstate::kUndefinedColumn, "column \"{}\" is not among the stored ones", name);
+    place[static_cast<size_t>(found - info.columns.begin())] = static_cast<int>(types->size());
+    types->push_back(found->type);
+  }
+  return place;
+}
+
+std::unique_ptr<RowSource> ScanStored(const StoredRelation& relation, RelationInfo info,
+                                      std::span<const std::string_view> columns) {
+  std::vector<Oid> types;
+  std::vector<int> place = Places(info, columns, &types);
+  return std::make_unique<StoredRelationScan>(&relation, std::move(info), std::move(place), types);
+}
+
 }  // namespace sluice

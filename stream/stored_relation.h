@@ -59,6 +59,9 @@ class StoredRelation {
 };
 
 std::vector<Oid> TypesOf(std::span<const StoredColumn> columns);
+// `columns`: by name, in output order.
+std::unique_ptr<RowSource> ScanStored(const StoredRelation& relation, RelationInfo info,
+                                      std::span<const std::string_view> columns);
 
 // Reads stored rows in key order into batches, a row of multiplicity n n times.
 class StoredRelationScan : public RowSource {

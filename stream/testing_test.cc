@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "executor/node.h"
+#include "executor/sub_plan.h"
 #include "parser/analyze.h"
 #include "parser/raw.h"
 #include "types/codec.h"
@@ -40,45 +41,6 @@ TextRows Texts(const std::function<void(Batch*)>& next, const SessionSettings& s
     }
   std::sort(rows.begin(), rows.end());
   return rows;
-}
-
-// An Append takes its rows through the io worker's queues, which a plan alone does not have: here
-// its children run one after the other, behind a ViewScan with a number of its own.
-constexpr Oid kFirstAppend = 0xF0000000;
-
-class OneAfterTheOther : public RowSource {
- public:
-  OneAfterTheOther(const Plan& append, ExecutionState* state) {
-    for (const Plan* child : append.children) nodes_.push_back(MakeNode(*child, *state));
-  }
-  void Next(Batch* batch) override {
-    for (batch->rows = 0; at_ < nodes_.size(); at_++) {
-      nodes_[at_]->Next(batch);
-      if (batch->rows > 0) return;
-    }
-  }
-  void Rescan() override {
-    for (auto& node : nodes_) node->Rescan();
-    at_ = 0;
-  }
-
- private:
-  std::vector<std::unique_ptr<Node>> nodes_;
-  size_t at_ = 0;
-};
-
-const Plan* WithoutAppends(const Plan* plan, Arena* arena, std::vector<const Plan*>* appends) {
-  for (const Plan*& child :
-       std::span(const_cast<const Plan**>(plan->children.data()), plan->children.size()))
-    child = WithoutAppends(child, arena, appends);
-  if (plan->kind != PlanKind::kAppend) return plan;
-  auto* scan = arena->New<ViewScanPlan>();
-  static_cast<Plan&>(*scan) = *plan;
-  scan->kind = PlanKind::kViewScan;
-  scan->children = {};
-  scan->relation = kFirstAppend + static_cast<Oid>(appends->size());
-  appends->push_back(plan);
-  return scan;
 }
 
 }  // namespace
@@ -301,24 +263,24 @@ TextRows ViewHarness::Recomputed(const std::string& view) {
   std::shared_ptr<const ViewPlan> plan = Plan(view_sql_.at(view));
   const PlannedStatement& statement = *plan->statement;
   Arena arena;
-  std::vector<const sluice::Plan*> appends;
-  const sluice::Plan* root_plan = WithoutAppends(statement.root, &arena, &appends);
   ExecutionState state;
   ExecutorContext context;
   context.shared_arena = &arena;
   context.settings = &settings_;
   context.temp_directory = "/tmp";
   context.scan_view = [&](const ViewScanPlan& scan) -> std::unique_ptr<RowSource> {
-    if (scan.relation >= kFirstAppend)
-      return std::make_unique<OneAfterTheOther>(*appends[scan.relation - kFirstAppend], &state);
     snapshot->CheckReadable(scan.relation);
     return snapshot->Scan(scan.relation, scan.columns);
   };
   std::vector<NodeStatistics> statistics(static_cast<size_t>(statement.node_count));
+  std::vector<Column> params(static_cast<size_t>(statement.exec_param_count));
+  std::vector<std::unique_ptr<SubPlanRunner>> sub_plans(statement.sub_plans.size());
+  state.exec_params = params;
+  state.sub_plans = &sub_plans;
   state.statement = &statement;
   state.context = &context;
   state.statistics = &statistics;
-  std::unique_ptr<Node> root = MakeNode(*root_plan, state);
+  std::unique_ptr<Node> root = MakeNode(*statement.root, state);
   return Texts([&](Batch* batch) { root->Next(batch); }, settings_, statement.columns.size());
 }
 

@@ -88,7 +88,8 @@ void ViewGraph::Impl::Load() {
 void ViewGraph::Impl::CompileView(GraphNode* node, bool create) {
   node->compiled = std::make_unique<CompiledView>(
       node->info.oid, plans.at(node->info.oid), &transaction, create,
-      [this](Oid input) -> const RelationInfo& { return Known(input).info; });
+      [this](Oid input) -> const RelationInfo& { return Known(input).info; },
+      [this](Oid input) -> const StoredRelation& { return *Known(input).stored; });
 }
 
 GraphNode& ViewGraph::Impl::Known(Oid relation) {

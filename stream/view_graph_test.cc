@@ -242,12 +242,9 @@ TEST(ViewGraphTest, WhatNoOperatorMaintainsIsRefused) {
   ViewHarness h;
   h.AddTable("t", {"id int4", "v int4"}, {0});
   for (const char* sql :
-       {"SELECT v, count(*) AS n FROM t GROUP BY ROLLUP (v)",
-        "SELECT id, (SELECT x.v FROM t x WHERE x.id > t.id LIMIT 1) AS y FROM t",
-        "SELECT id, (SELECT v FROM t) AS y FROM t",
-        "SELECT v, sum(id) AS s FROM t GROUP BY v HAVING sum(id) > (SELECT max(id) FROM t)",
-        "SELECT id, ARRAY(SELECT v FROM t) AS y FROM t",
-        "SELECT t.id, x.v FROM t, LATERAL (SELECT v FROM t u WHERE u.id < t.id LIMIT 1) x",
+       {"SELECT t.id FROM t JOIN t x ON t.id = x.id + (SELECT max(v) FROM t)",
+        "SELECT id FROM t ORDER BY id LIMIT (SELECT max(v) FROM t)",
+        "SELECT v, count(*) AS n, (SELECT max(id) FROM t) AS m FROM t GROUP BY ROLLUP (v)",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n "
         "FROM r"}) {
     SCOPED_TRACE(sql);

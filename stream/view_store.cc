@@ -181,31 +181,10 @@ void ViewSnapshot::CheckReadable(Oid relation) const {
       [](std::string_view, std::string_view value) { throw QueryError(LoadTalliedError(value)); });
 }
 
-namespace {
-
-std::vector<int> Places(const RelationInfo& info, std::span<const std::string_view> columns,
-                        std::vector<Oid>* types) {
-  std::vector<int> place(info.columns.size(), -1);
-  for (std::string_view name : columns) {
-    auto found = std::find_if(info.columns.begin(), info.columns.end(),
-                              [&](const StoredColumn& column) { return column.name == name; });
-    if (found == info.columns.end())
-      Throw(sqlstate::kUndefinedColumn, "column \"{}\" is not among the stored ones", name);
-    place[static_cast<size_t>(found - info.columns.begin())] = static_cast<int>(types->size());
-    types->push_back(found->type);
-  }
-  return place;
-}
-
-}  // namespace
-
 std::unique_ptr<RowSource> ViewSnapshot::Scan(Oid relation,
                                               std::span<const std::string_view> columns) const {
   RelationInfo info = impl_->Known(relation);
-  std::vector<Oid> types;
-  std::vector<int> place = Places(info, columns, &types);
-  return std::make_unique<StoredRelationScan>(&impl_->Stored(info), std::move(info),
-                                              std::move(place), types);
+  return ScanStored(impl_->Stored(info), info, columns);
 }
 
 std::optional<std::string> ViewSnapshot::Get(std::string_view key) const {

@@ -1,0 +1,195 @@
+// What a live view keeps is what its query answers, asked right afterwards: rows, or the error.
+// Here for the queries that are planned otherwise for a view (subqueries, LATERAL, grouping sets)
+// and the kinds of fault that live views are known for.
+#include <gtest/gtest.h>
+#include <random>
+
+#include "tests/harness.h"
+
+namespace sluice::test {
+namespace {
+
+const std::vector<std::string>& Queries() {
+  static const std::vector<std::string> queries = {
+      // Subqueries: one value for all, one for a key, and what only Apply can.
+      "SELECT id, (SELECT v FROM u WHERE u.id = t.id) AS x FROM t",
+      "SELECT id, (SELECT v FROM u WHERE u.k = t.k) AS x FROM t WHERE id % 3 = 0",
+      "SELECT id, (SELECT s FROM u WHERE u.k = t.k ORDER BY v, id LIMIT 1) AS x FROM t",
+      "SELECT id, (SELECT v FROM u WHERE u.k = t.k ORDER BY id DESC LIMIT 1) AS x FROM t",
+      "SELECT id FROM t WHERE v = (SELECT v FROM u WHERE k = 1)",
+      "SELECT id, v - (SELECT avg(v) FROM u) AS x FROM t",
+      "SELECT id FROM t WHERE v = (SELECT max(v) FROM t)",
+      "SELECT id FROM t WHERE v > (SELECT sum(v) FROM u WHERE k = 2)",
+      "SELECT id, (SELECT count(*) FROM u WHERE u.k = t.k) AS c FROM t",
+      "SELECT id, (SELECT count(*) FROM u WHERE u.v < t.v) AS c FROM t",
+      "SELECT id, (SELECT 100 / (max(u.v) - t.v) FROM u WHERE u.k = t.k) AS x FROM t",
+      "SELECT id, CASE WHEN v > 6 THEN (SELECT v FROM u WHERE k = 0) ELSE 0 END AS x FROM t",
+      "SELECT id FROM t WHERE v > 4 OR EXISTS (SELECT 1 FROM u WHERE u.k = t.k)",
+      "SELECT id, EXISTS (SELECT 1 FROM u WHERE v = 7) AS e FROM t",
+      "SELECT id, NOT EXISTS (SELECT 1 FROM u WHERE u.v < t.v) AS e FROM t",
+      "SELECT id, v IN (SELECT v FROM u) AS e, v NOT IN (SELECT v FROM u WHERE k > t.k) AS f FROM "
+      "t",
+      "SELECT id FROM t WHERE v NOT IN (SELECT v FROM u)",
+      "SELECT id FROM t WHERE v NOT IN (SELECT v FROM u WHERE k = 9)",
+      "SELECT id FROM t WHERE (k, v) NOT IN (SELECT k, v FROM u WHERE v > 1)",
+      "SELECT id FROM t WHERE v > ALL (SELECT v FROM u WHERE u.k = t.k)",
+      "SELECT id FROM t WHERE v < ANY (SELECT v FROM u WHERE u.k = t.k) OR k IS NULL",
+      "SELECT id, ARRAY(SELECT v FROM u WHERE u.k = t.k ORDER BY id) AS a FROM t",
+      "SELECT (SELECT v FROM u WHERE id = 3) AS x",
+      "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u LEFT JOIN t z ON z.k = u.k WHERE u.v = t.v "
+      "AND z.v IS NULL)",
+      // Over groups.
+      "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > (SELECT avg(v) FROM u)",
+      "SELECT k, count(*) AS n, (SELECT max(v) FROM u WHERE u.k = t.k) AS hi FROM t GROUP BY k "
+      "HAVING EXISTS (SELECT 1 FROM u WHERE u.k = t.k)",
+      "SELECT count(*) AS n, (SELECT count(*) FROM u) AS m FROM t",
+      "SELECT sum(v) + (SELECT sum(v) FROM u) AS n FROM t WHERE false",
+      "SELECT sum((SELECT max(u.v) FROM u WHERE u.k = t.k)) AS s FROM t",
+      "SELECT id, s, (SELECT count(*) FROM u WHERE u.k = t.id) AS c FROM t GROUP BY id",
+      "SELECT k, s, count(*) AS n, sum(v) AS sv, grouping(k, s) AS gr FROM t GROUP BY ROLLUP (k, "
+      "s)",
+      "SELECT k, s, count(*) AS n, max(v) AS hi FROM t WHERE v > 3 GROUP BY GROUPING SETS ((k), "
+      "(s), "
+      "())",
+      "SELECT k, count(*) AS n FROM t GROUP BY CUBE (k) HAVING count(*) > 1",
+      // LATERAL.
+      "SELECT t.id, x.v, x.uid FROM t, LATERAL (SELECT v, id AS uid FROM u WHERE u.k = t.k ORDER "
+      "BY "
+      "v, id LIMIT 2) x",
+      "SELECT t.id, x.n FROM t LEFT JOIN LATERAL (SELECT count(*) AS n FROM u WHERE u.v > t.v "
+      "HAVING "
+      "count(*) > 1) x ON x.n > t.k",
+      "SELECT t.id, x FROM t, generate_series(1, t.v) x WHERE t.id % 4 = 0",
+      // Windows.
+      "SELECT id, rank() OVER (PARTITION BY k ORDER BY v) AS r FROM t",
+      "SELECT id FROM (SELECT id, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM t) x "
+      "WHERE "
+      "r <= 1",
+      "SELECT id, p FROM (SELECT id, lag(v) OVER (ORDER BY id) AS p FROM t) x WHERE p > 2 AND id % "
+      "2 "
+      "= 0",
+      "SELECT k, sum(count(*)) OVER (ORDER BY k) AS c FROM t GROUP BY k",
+      "SELECT id, avg(v) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 "
+      "FOLLOWING) "
+      "AS a, lead(s) OVER (PARTITION BY k ORDER BY id) AS l FROM t",
+      // The others.
+      "SELECT DISTINCT ON (k) k, v, id FROM t ORDER BY k, v DESC, id",
+      "SELECT id, v FROM t ORDER BY v DESC NULLS LAST, id LIMIT 5 OFFSET 1",
+      "SELECT t.id, u.id AS uid FROM t FULL JOIN u ON t.k = u.k AND t.v < u.v",
+      "SELECT a.n, b.n AS m FROM (SELECT count(*) AS n, max(k) AS k FROM t) a FULL JOIN (SELECT "
+      "count(*) AS n, max(k) AS k FROM u) b ON a.k = b.k",
+      "SELECT k, string_agg(DISTINCT s, ',') AS x, array_agg(v ORDER BY id DESC) AS a, count(*) "
+      "FILTER (WHERE v > 3) AS c, sum(DISTINCT v) FILTER (WHERE v < 6) AS d FROM t GROUP BY k",
+      "SELECT k, bool_and(v > 1) AS b, every(v < 9) AS e, stddev_pop(v) AS d, var_samp(v) AS w, "
+      "min(s) AS lo FROM t GROUP BY k",
+      "SELECT sum(f) AS s, avg(f) AS a FROM t",
+      "SELECT k, 100 / (v - 3) AS q FROM t",
+      "SELECT k FROM t UNION SELECT v FROM u",
+      "SELECT k, v FROM t EXCEPT ALL SELECT k, v FROM u",
+      "SELECT k, v FROM t INTERSECT ALL SELECT k, v FROM u",
+      "WITH x AS (SELECT k, sum(v) AS s FROM t GROUP BY k) SELECT a.k, b.k AS bk FROM x a JOIN x b "
+      "ON a.s >= b.s",
+  };
+  return queries;
+}
+
+class ViewOperators : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    Cluster::Options options;
+    options.shards = 2;
+    cluster_ = new Cluster(options);
+  }
+  static void TearDownTestSuite() { delete cluster_; }
+  static inline Cluster* cluster_ = nullptr;
+};
+
+// One random statement on t or u.
+std::string Change(std::mt19937_64* engine) {
+  auto below = [&](int bound) {
+    return static_cast<int>((*engine)() % static_cast<uint64_t>(bound));
+  };
+  auto number = [&](int bound) { return below(8) == 0 ? "NULL" : std::to_string(below(bound)); };
+  std::string table = below(2) == 0 ? "t" : "u";
+  int id = below(30);
+  if (below(3) == 0) return fmt::format("DELETE FROM {} WHERE id = {}", table, id);
+  static const char* floats[] = {"0.5", "'NaN'", "'Infinity'", "-2", "NULL"};
+  return fmt::format(
+      "INSERT INTO {0} VALUES ({1}, {2}, {3}, '{4}', {5}) ON CONFLICT (id) DO UPDATE SET k = "
+      "EXCLUDED.k, v = EXCLUDED.v, s = EXCLUDED.s, f = EXCLUDED.f",
+      table, id, number(4), number(8), std::string(1, static_cast<char>('a' + below(3))),
+      floats[below(5)]);
+}
+
+TEST_F(ViewOperators, EveryQueryIsAnsweredFromItsViewAsFromTheTables) {
+  const char* given = std::getenv("SLUICE_TEST_SEED");
+  uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  SCOPED_TRACE("SLUICE_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 engine(seed);
+  Client client(cluster_->Url());
+  for (const char* table : {"t", "u"})
+    client.Must(
+        fmt::format("CREATE TABLE {} (id int PRIMARY KEY, k int, v int, s text, f float8)", table));
+  for (int i = 0; i < 30; i++) client.Must(Change(&engine));
+  client.Must("SET background_ddl = on");
+  for (size_t i = 0; i < Queries().size(); i++)
+    client.Must(fmt::format("CREATE MATERIALIZED VIEW m{} AS {}", i, Queries()[i]));
+  client.Must("WAIT");
+  for (int round = 0; round < 6 && !HasFailure(); round++) {
+    for (int i = 0; i < 12; i++) client.Must(Change(&engine));
+    client.Must("FLUSH");
+    for (size_t i = 0; i < Queries().size(); i++) {
+      Answer stored = client.Query(fmt::format("SELECT * FROM m{}", i));
+      Answer computed = client.Query(Queries()[i]);
+      EXPECT_EQ(stored.sqlstate, computed.sqlstate) << Queries()[i] << "\n"
+                                                    << stored.message << "\n"
+                                                    << computed.message;
+      EXPECT_EQ(stored.Text(false), computed.Text(false)) << Queries()[i];
+    }
+  }
+  for (size_t i = 0; i < Queries().size(); i++)
+    client.Must(fmt::format("DROP MATERIALIZED VIEW m{}", i));
+}
+
+TEST_F(ViewOperators, AnErrorOfARowIsRaisedUntilTheRowIsGone) {
+  Client client(cluster_->Url());
+  client.Must("CREATE TABLE e (id int PRIMARY KEY, v int)");
+  client.Must("INSERT INTO e VALUES (1, 5), (2, 10)");
+  client.Must("CREATE MATERIALIZED VIEW quotients AS SELECT id, 100 / v AS q FROM e");
+  client.Must("CREATE MATERIALIZED VIEW above AS SELECT sum(q) AS s FROM quotients");
+  client.Must("CREATE MATERIALIZED VIEW others AS SELECT count(*) AS n FROM e");
+  client.Must("CREATE MATERIALIZED VIEW one AS SELECT id FROM e WHERE v > (SELECT v FROM e)");
+  EXPECT_EQ(client.Query("SELECT * FROM one").sqlstate, "21000");
+  EXPECT_EQ(client.Value("SELECT s FROM above"), "30");
+  client.Must("INSERT INTO e VALUES (3, 0)");  // the writer is not disturbed
+  client.Must("FLUSH");
+  EXPECT_EQ(client.Query("SELECT * FROM quotients").sqlstate, "22012");
+  EXPECT_EQ(client.Query("SELECT * FROM quotients").message, "division by zero");
+  EXPECT_EQ(client.Query("SELECT * FROM above").sqlstate, "22012");
+  EXPECT_EQ(client.Value("SELECT n FROM others"), "3");
+  client.Must("DELETE FROM e WHERE id IN (1, 3)");
+  client.Must("FLUSH");
+  EXPECT_EQ(client.Value("SELECT q FROM quotients"), "10");
+  EXPECT_EQ(client.Value("SELECT s FROM above"), "10");
+  EXPECT_EQ(client.Must("SELECT * FROM one").rows.size(), 0u);
+  client.Must("DROP MATERIALIZED VIEW quotients, above, others, one CASCADE");
+}
+
+TEST_F(ViewOperators, WhatChangesByItselfIsRefused) {
+  Client client(cluster_->Url());
+  client.Must("CREATE TABLE w (id int PRIMARY KEY, v int)");
+  for (const char* query :
+       {"SELECT id, random() AS r FROM w", "SELECT id, now() AS n FROM w",
+        "SELECT id FROM w WHERE v > (SELECT random())", "SELECT id, current_user AS u FROM w",
+        "SELECT id, nextval('s') AS n FROM w", "SELECT id, clock_timestamp() AS n FROM w",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n "
+        "FROM "
+        "r"}) {
+    Answer answer = client.Query(std::string("CREATE MATERIALIZED VIEW m AS ") + query);
+    bool refused = answer.sqlstate == "0A000" || answer.sqlstate == "42P01";
+    EXPECT_TRUE(refused) << query << ": " << answer.sqlstate << " " << answer.message;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::test
