@@ -8,9 +8,15 @@
 #include <unistd.h>
 
 #include "bench/compare/drain.h"
+#include "bench/compare/pgbench.h"
 #include "bench/compare/replay.h"
 #include "bench/compare/report.h"
 #include "bench/compare/scale.h"
+#include "bench/compare/shards.h"
+#include "bench/compare/transactions.h"
+#include "bench/compare/view_build.h"
+#include "bench/compare/view_changes.h"
+#include "bench/compare/view_reads.h"
 #include "bench/compare/writes.h"
 #include "tests/harness.h"
 
@@ -158,12 +164,10 @@ void SetUpFdw(const Cluster& cluster, const std::string& database, int fetch_siz
   fdw.Must("CREATE EXTENSION postgres_fdw");
   for (int shard = 1; shard <= kShards; shard++) {
     std::string url = cluster.ShardUrl(shard);
-    std::string port = url.substr(url.find("port=") + 5);
-    port = port.substr(0, port.find(' '));
     fdw.Must(fmt::format(
         "CREATE SERVER shard{} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port "
         "'{}', dbname 'postgres', async_capable 'true', fetch_size '{}')",
-        shard, port, fetch_size));
+        shard, PortOf(url), fetch_size));
     fdw.Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER shard{} OPTIONS (user 'postgres')",
                          shard));
   }
@@ -221,36 +225,14 @@ Measurement RunJob(const Cluster& cluster, const Job& job, const Settings& setti
   return m;
 }
 
-// A prepared point query by key, one client; median latency in ms.
-double PointLatency(const std::string& url, long rows) {
-  Client client(url);
-  PGresult* prepared =
-      PQprepare(client.raw(), "p", "SELECT * FROM orders WHERE id = $1", 1, nullptr);
-  bool ok = PQresultStatus(prepared) == PGRES_COMMAND_OK;
-  std::string message = PQresultErrorMessage(prepared);
-  PQclear(prepared);
-  if (!ok) throw std::runtime_error("point query: " + message);
-  std::vector<double> latencies;
-  for (int i = 0; i < 3000; i++) {
-    // Keys of the first shard: id = 4g + 1.
-    std::string key = std::to_string((static_cast<long>(i) * 7919 % rows + 1) * 4 + 1);
-    const char* values[] = {key.c_str()};
-    double start = Now();
-    PGresult* result = PQexecPrepared(client.raw(), "p", 1, values, nullptr, nullptr, 0);
-    latencies.push_back((Now() - start) * 1e3);
-    bool one = PQntuples(result) == 1;
-    message = PQresultErrorMessage(result);
-    PQclear(result);
-    if (!one) throw std::runtime_error("point query found no row for " + key + " " + message);
-  }
-  return Median(std::vector<double>(latencies.begin() + 500, latencies.end()));
-}
-
 Measurement RunPoint(const Cluster& cluster, const Settings& settings) {
   std::vector<double> direct, sluice;
   for (int round = 0; round < settings.rounds; round++) {
-    direct.push_back(PointLatency(cluster.ShardUrl(1), settings.rows));
-    sluice.push_back(PointLatency(cluster.Url(), settings.rows));
+    // Keys of the first shard: id = 4g + 1.
+    auto key = [&](int i) { return (static_cast<long>(i) * 7919 % settings.rows + 1) * 4 + 1; };
+    const std::string sql = "SELECT * FROM orders WHERE id = $1";
+    direct.push_back(LookUpMs(cluster.ShardUrl(1), sql, key));
+    sluice.push_back(LookUpMs(cluster.Url(), sql, key));
   }
   return {.job = "point query by key, 1 client",
           .unit = "ms",
@@ -280,7 +262,8 @@ Measurement RunFirstRow(const Cluster& cluster, const Settings& settings) {
 int Run(const Settings& settings) {
   fmt::print("starting {} shards and Sluice, loading {} rows a shard …\n", kShards, settings.rows);
   std::fflush(stdout);
-  Cluster cluster(Cluster::Options{.shards = kShards, .settings = {}, .shard_settings = {}});
+  Cluster cluster(Cluster::Options{
+      .shards = kShards, .settings = {"max_connections = 1100"}, .shard_settings = {}});
   LoadShards(cluster, settings);
   {
     Client sluice(cluster.Url());
@@ -300,7 +283,10 @@ int Run(const Settings& settings) {
   auto guarded = [&](const std::string& name, auto&& run) {
     if (!wanted(name)) return;
     try {
-      measurements.push_back(run());
+      if constexpr (std::is_same_v<decltype(run()), Measurement>)
+        measurements.push_back(run());
+      else
+        for (const Measurement& m : run()) measurements.push_back(m);
     } catch (const std::exception& error) {
       fmt::print("{:<44} FAILED: {}\n", name, error.what());
       failed = true;
@@ -314,10 +300,23 @@ int Run(const Settings& settings) {
           [&] { return MeasureInsertSelect(cluster, settings.rounds, settings.rows); });
   guarded("replay", [&] { return MeasureReplay(cluster, settings.rounds); });
   guarded("uneven shards", [&] { return MeasureUnevenRates(cluster, settings.rounds); });
-  if (wanted("memory"))
-    for (const auto& m : MeasureMemory(cluster)) measurements.push_back(m);
+  guarded("memory", [&] { return MeasureMemory(cluster); });
   guarded("64 streams",
           [&] { return MeasureManyStreams(cluster, settings.rows, settings.rounds); });
+  guarded("transactions: pgbench", [&] { return MeasurePgbench(cluster, settings.rounds); });
+  guarded("transactions: transfer", [&] { return MeasureTransfer(cluster, settings.rounds); });
+  guarded("transactions: idle clients", [&] { return MeasureIdleClients(cluster); });
+  guarded("transactions: transfers and sums",
+          [&] { return MeasureTransfersAndSums(&cluster, settings.rounds); });
+  // Of the views' measurements a round is long; a quarter of the rows will do for some.
+  int view_rounds = std::min(settings.rounds, 3);
+  long fewer_rows = std::max(settings.rows / 4, 1L);
+  guarded("view: changes", [&] { return MeasureChangeRates(cluster, view_rounds, settings.rows); });
+  guarded("view: visibility", [&] { return MeasureVisibility(cluster); });
+  guarded("view: reads", [&] { return MeasureViewReads(cluster, view_rounds, settings.rows); });
+  guarded("view: backfills", [&] { return MeasureBackfills(cluster, view_rounds, settings.rows); });
+  guarded("view: killed", [&] { return MeasureKilledBackfill(cluster, settings.rows); });
+  guarded("view: chains", [&] { return MeasureChains(cluster, view_rounds, fewer_rows); });
   PrintTable(measurements);
   WriteJson(measurements, settings.out + "/bench.json");
   WriteSvg(measurements, settings.out + "/bench.svg");

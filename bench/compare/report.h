@@ -11,7 +11,8 @@ struct Measurement {
   std::string unit;     // of the two numbers: "s", "ms", "rows/s", "MiB"
   double baseline = 0;  // raw drain, or what the job names
   double sluice = 0;
-  double limit = 0;  // the ratio sluice / baseline must not pass (or must reach, if at_least)
+  // The ratio sluice / baseline must not pass (or must reach, if at_least); 0: shown only.
+  double limit = 0;
   bool at_least = false;
   double fdw_10000 = 0;  // postgres_fdw, fetch_size 10000; 0 = not measured
   double fdw_100 = 0;

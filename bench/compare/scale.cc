@@ -1,34 +1,18 @@
 #include "bench/compare/scale.h"
 
-#include <fstream>
 #include <sstream>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 #include "bench/compare/drain.h"
+#include "bench/compare/shards.h"
 
 namespace sluice::bench {
 namespace {
 
 using test::Client;
 using test::Cluster;
-
-std::vector<int> ProcessTree(int root) {
-  std::vector<int> pids = {root};
-  for (size_t i = 0; i < pids.size(); i++) {
-    std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", pids[i]));
-    for (int child; file >> child;) pids.push_back(child);
-  }
-  return pids;
-}
-
-uint64_t AnonymousBytes(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/smaps_rollup", pid));
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("Pss_Anon:")) return std::stoull(line.substr(9)) * 1024;
-  return 0;
-}
 
 // Chunks in use and query arenas, as the server counts them.
 uint64_t SharedBytesInUse(Client* client) {
@@ -50,7 +34,7 @@ double PeakMemoryMib(const Cluster& cluster, const std::string& sql) {
   std::thread sampler([&] {
     while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
       uint64_t bytes = SharedBytesInUse(&watcher);
-      for (int pid : ProcessTree(cluster.ServerPid())) bytes += AnonymousBytes(pid);
+      for (int pid : ProcessTree(cluster.ServerPid())) bytes += MemoryOf(pid, "Pss_Anon");
       peak = std::max(peak, bytes);
       usleep(20'000);
     }
@@ -123,12 +107,11 @@ Measurement MeasureManyStreams(const Cluster& cluster, long rows_per_shard, int 
   for (int shard = 1; shard <= kShards; shard++)
     for (int i = 0; i < kDatabasesPerShard; i++) {
       urls.push_back(cluster.ShardUrl(shard, fmt::format("wide{}", i)));
-      std::string port = urls.back().substr(urls.back().find("port=") + 5);
       std::string server = fmt::format("wide_{}_{}", shard, i);
       client.Must(fmt::format(
           "CREATE SERVER {} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port "
           "'{}', dbname 'wide{}')",
-          server, port.substr(0, port.find(' ')), i));
+          server, PortOf(urls.back()), i));
       client.Must(fmt::format("CREATE USER MAPPING FOR PUBLIC SERVER {} OPTIONS (user 'postgres')",
                               server));
       client.Must(fmt::format(

@@ -1,47 +1,13 @@
 #include "bench/compare/writes.h"
 
-#include <exception>
-#include <functional>
-#include <thread>
-
 #include "bench/compare/drain.h"
+#include "bench/compare/shards.h"
 
 namespace sluice::bench {
 namespace {
 
 using test::Client;
 using test::Cluster;
-
-constexpr const char* kColumns =
-    "(id bigint PRIMARY KEY, customer int NOT NULL, region text NOT NULL, amount numeric(12,2) NOT "
-    "NULL, qty int NOT NULL, price float8 NOT NULL, created timestamptz NOT NULL, note text)";
-
-// On every shard, and a table of Sluice's over them.
-void CreateTables(const Cluster& cluster, const std::string& name, const std::string& columns,
-                  const std::string& key) {
-  for (int shard = 1; shard <= cluster.shards(); shard++) {
-    Client client(cluster.ShardUrl(shard));
-    client.Must("DROP TABLE IF EXISTS " + name);
-    client.Must("CREATE TABLE " + name + " " + columns);
-  }
-  Client sluice(cluster.Url());
-  int shards = cluster.shards();
-  std::string plain = columns;
-  constexpr std::string_view kKey = " PRIMARY KEY";
-  if (size_t at = plain.find(kKey); at != std::string::npos) plain.erase(at, kKey.size());
-  sluice.Must(
-      fmt::format("CREATE TABLE {} {} PARTITION BY LIST (({} % {}))", name, plain, key, shards));
-  for (int shard = 1; shard <= shards; shard++)
-    sluice.Must(
-        fmt::format("CREATE FOREIGN TABLE {0}_{1} PARTITION OF {0} FOR VALUES IN ({2}) "
-                    "SERVER shard{1} OPTIONS (table_name '{0}')",
-                    name, shard, shard % shards));
-}
-
-void Truncate(const Cluster& cluster, const std::string& name) {
-  for (int shard = 1; shard <= cluster.shards(); shard++)
-    Client(cluster.ShardUrl(shard)).Must("TRUNCATE " + name);
-}
 
 std::string OrderLine(long id) {
   static constexpr const char* kRegions[] = {"emea", "apac", "amer", "latam"};
@@ -67,25 +33,6 @@ void SendCopy(const std::string& url, const std::string& sql, const std::string&
   PQclear(PQgetResult(connection));
 }
 
-// Seconds that `run` takes for all shards at once.
-double OnAllShards(int shards, const std::function<void(int shard)>& run) {
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(shards));
-  double start = Now();
-  std::vector<std::thread> threads;
-  for (int shard = 1; shard <= shards; shard++)
-    threads.emplace_back([&, shard] {
-      try {
-        run(shard);
-      } catch (...) {
-        errors[static_cast<size_t>(shard - 1)] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
-  return Now() - start;
-}
-
 void CheckCount(const Cluster& cluster, const std::string& table, long rows) {
   std::string count = Client(cluster.Url()).Value("SELECT count(*) FROM " + table);
   if (count != std::to_string(rows))
@@ -96,7 +43,7 @@ void CheckCount(const Cluster& cluster, const std::string& table, long rows) {
 
 Measurement MeasureCopyFrom(const Cluster& cluster, int rounds, long rows) {
   int shards = cluster.shards();
-  CreateTables(cluster, "bench_copied", kColumns, "id");
+  CreateTables(cluster, "bench_copied", kOrdersColumns, "id");
   std::string all;
   std::vector<std::string> split(static_cast<size_t>(shards));
   for (long id = 1; id <= rows; id++) {
