@@ -160,6 +160,9 @@ class Catalog {
   std::map<std::string, Oid> extensions;  // that CREATE EXTENSION made on the servers
   std::map<Oid, std::string> comments;    // of objects; those of columns are with the columns
   std::map<std::string, std::string> database_settings;
+  // Transactions over several servers that were decided by committing this catalog: number and
+  // servers. Only those that the decision log may not know yet are kept.
+  std::vector<std::pair<uint64_t, std::vector<Oid>>> decisions;
 
   Catalog();
   const Server* FindServer(std::string_view name) const;

@@ -245,6 +245,7 @@ void AddRecord(Catalog* catalog, std::string_view key, const Json& j) {
     ReadOldSchemas(catalog, j);
     Get(j, "extensions", &catalog->extensions);
     Get(j, "settings", &catalog->database_settings);
+    Get(j, "decisions", &catalog->decisions);
   } else if (is("server/")) {
     catalog->servers.emplace(oid(), ServerFromJson(oid(), j));
   } else if (is("mapping/")) {
@@ -281,7 +282,8 @@ std::map<std::string, std::string> CatalogToRecords(const Catalog& catalog) try 
                          {"generation", catalog.generation},
                          {"next_oid", catalog.next_oid},
                          {"extensions", catalog.extensions},
-                         {"settings", catalog.database_settings}}
+                         {"settings", catalog.database_settings},
+                         {"decisions", catalog.decisions}}
                         .dump();
   for (const auto& [oid, server] : catalog.servers)
     records[KeyOf("server", oid)] = ServerToJson(server).dump();

@@ -126,9 +126,10 @@ std::string SessionSetup(const RemoteSettings& settings) {
   AppendSetting(&sql, "lc_time", settings.lc_time);
   AppendSetting(&sql, "xmloption", settings.xml_option);
   // Time held back by a slow client counts on the shard: timeouts are enforced here.
-  sql +=
-      "SET standard_conforming_strings = on;SET statement_timeout = 0;SET lock_timeout = 0;"
-      "SET idle_in_transaction_session_timeout = 0;";
+  sql += fmt::format(
+      "SET standard_conforming_strings = on;SET statement_timeout = 0;SET lock_timeout = {};"
+      "SET idle_in_transaction_session_timeout = 0;",
+      settings.lock_timeout_ms);
   return sql;
 }
 

@@ -22,6 +22,7 @@ struct RemoteSettings {
   std::string_view search_path = "pg_catalog";
   std::string_view lc_monetary, lc_numeric, lc_time;
   std::string_view xml_option;
+  int64_t lock_timeout_ms = 0;  // 0: none
 };
 
 struct ConnectionLimits {

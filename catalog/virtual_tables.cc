@@ -41,13 +41,21 @@ constexpr VirtualColumn kShards[] = {{"server", kTextOid},       {"streaming", k
                                      {"server_lsn", kTextOid},   {"lag_bytes", kInt8Oid},
                                      {"lag_seconds", kFloat8Oid}};
 
+// One row a transaction over several servers and server.
+constexpr VirtualColumn kTransactions[] = {{"gid", kTextOid},    {"state", kTextOid},
+                                           {"server", kTextOid}, {"server_state", kTextOid},
+                                           {"pid", kInt4Oid},    {"started", kTimestamptzOid}};
+
 constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
 
 // Their oids follow kSluiceSchemaOid, in this order: new ones come last.
-constexpr VirtualTable kSluiceViews[] = {
-    {15001, "sluice", "servers", kServers, 'v'}, {15002, "sluice", "tables", kTables, 'v'},
-    {15003, "sluice", "streams", kStreams, 'v'}, {15004, "sluice", "status", kStatus, 'v'},
-    {15005, "sluice", "jobs", kJobs, 'v'},       {15006, "sluice", "shards", kShards, 'v'}};
+constexpr VirtualTable kSluiceViews[] = {{15001, "sluice", "servers", kServers, 'v'},
+                                         {15002, "sluice", "tables", kTables, 'v'},
+                                         {15003, "sluice", "streams", kStreams, 'v'},
+                                         {15004, "sluice", "status", kStatus, 'v'},
+                                         {15005, "sluice", "jobs", kJobs, 'v'},
+                                         {15006, "sluice", "shards", kShards, 'v'},
+                                         {15007, "sluice", "transactions", kTransactions, 'v'}};
 
 struct Loaded {
   std::vector<VirtualTable> tables;

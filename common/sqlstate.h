@@ -64,6 +64,7 @@ SLUICE_SQLSTATE(kInvalidCursorName, "34000");
 SLUICE_SQLSTATE(kInvalidCatalogName, "3D000");
 SLUICE_SQLSTATE(kInvalidSchemaName, "3F000");
 SLUICE_SQLSTATE(kSerializationFailure, "40001");
+SLUICE_SQLSTATE(kDeadlockDetected, "40P01");
 SLUICE_SQLSTATE(kSyntaxErrorOrAccessRuleViolation, "42000");
 SLUICE_SQLSTATE(kSyntaxError, "42601");
 SLUICE_SQLSTATE(kInsufficientPrivilege, "42501");

@@ -67,9 +67,27 @@ void Connection::Run(PostgresStream* stream) {
   if (state_ == State::kOpen) Begin();
 }
 
+void Connection::set_pin(uint64_t pin) {
+  HidePin();
+  pin_ = pin;
+}
+
+void Connection::HidePin() {
+  if (pin_shown_ != kPinnedConnectionsMax) HidePinned(pin_shown_);
+  pin_shown_ = kPinnedConnectionsMax;
+}
+
+// Once it is known who serves it there.
+void Connection::ShowPin() {
+  if (pin_ == 0 || backend_pid_ == 0 || transaction_table == nullptr) return;
+  if (pin_shown_ == kPinnedConnectionsMax)
+    pin_shown_ = ShowPinned(pin_, pool_->instance(), backend_pid_);
+}
+
 void Connection::Begin() {
   SLUICE_ASSERT(stream_ != nullptr && steps_.empty() && !begun_);
   begun_ = true;
+  ShowPin();
   bool applied = applied_setup_ && *applied_setup_ == stream_->setup() && !setup_in_transaction_;
   // In an aborted transaction no setting can be made, and nothing but its end asked for.
   if (!applied && transaction_status_ != 'E') {
@@ -445,7 +463,7 @@ void Connection::BecomeFree() {
   }
   if (pin_ != 0 && !unpin_wanted_) return;
   if (reset_wanted_ || in_transaction()) return SendReset();
-  pin_ = 0;
+  set_pin(0);
   unpin_wanted_ = false;
   if (close_when_free_) return Lost(Error{});
   if (lend_to_ != nullptr && Lend(lend_to_)) return;
@@ -468,7 +486,7 @@ void Connection::SendReset() {
     statements_.Clear();
     applied_setup_ = "";
   }
-  pin_ = 0;
+  set_pin(0);
   unpin_wanted_ = false;
   Send();
 }

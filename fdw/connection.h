@@ -20,6 +20,7 @@
 #include "fdw/remote_socket.h"
 #include "fdw/statement_cache.h"
 #include "fdw/worker.h"
+#include "shm/transaction_table.h"
 
 namespace sluice {
 
@@ -86,7 +87,7 @@ class Connection final : public RemoteSocket::User {
   Pool* pool() const { return pool_; }
   uint32_t generation() const { return generation_; }
   uint64_t pin() const { return pin_; }
-  void set_pin(uint64_t pin) { pin_ = pin; }
+  void set_pin(uint64_t pin);
   void Unpin(bool reset);
   // Ends the stream with an error of ours.
   void FailStream(const Error& error);
@@ -126,6 +127,8 @@ class Connection final : public RemoteSocket::User {
   void CloseTrace();
 
   // Running (connection.cc).
+  void ShowPin();
+  void HidePin();
   void Begin();  // the stream's setup, or its statement
   std::string BaseSettings() const;
   void SendSetup(std::string_view session_setup);
@@ -213,6 +216,7 @@ class Connection final : public RemoteSocket::User {
   bool close_when_free_ = false;
 
   uint64_t pin_ = 0;
+  uint32_t pin_shown_ = kPinnedConnectionsMax;  // its entry in shm/transaction_table.h
   bool unpin_wanted_ = false;
   bool reset_wanted_ = false;
   int64_t idle_since_us_ = 0;

@@ -185,6 +185,7 @@ void Connection::Lost(Error error) {
   queue_.clear();
   if (stream_ != nullptr) streams.insert(streams.begin(), LetStreamGo());
   if (pin_ != 0) worker_->pools->OnPinnedLost(this);
+  HidePin();
   pool_->OnLost(this);  // into the graveyard, before a retry asks for another
   for (PostgresStream* stream : streams) stream->OnConnectionLost(error);
 }

@@ -31,6 +31,7 @@ Group::Group(Worker* worker, StreamGroup* shared)
       admission_timer_(
           &worker->timers, [](void* self) { static_cast<Group*>(self)->OnAdmissionTimeout(); },
           this),
+      opened_us_(worker->now_us),
       gate_timer_(
           &worker->timers, [](void* self) { static_cast<Group*>(self)->OnGateTimeout(); }, this) {
   FindGate();
@@ -49,6 +50,13 @@ std::unique_ptr<StreamTask> Group::MakeTask(Stream* stream) {
     return std::make_unique<LineStream>(worker_, this, stream);
   if (stream->kind == StreamKind::kReplay)
     return std::make_unique<ReplayStream>(worker_, this, stream);
+  if (shared_->gate == StreamGate::kSnapshot && IsInDoubt(*stream)) {
+    Error error = MakeError(sqlstate::kConnectionFailure,
+                            "server \"{}\" has not carried out a transaction that others have",
+                            stream->connection->server_name);
+    error.hint = "The transaction resolver does it as soon as the server can be reached.";
+    return std::make_unique<RefusedStream>(worker_, this, stream, error);
+  }
   Pool* pool = worker_->pools->Get(*stream->connection);
   return std::make_unique<PostgresStream>(worker_, this, stream, pool);
 }
@@ -126,6 +134,9 @@ SharedSnapshot* Group::SnapshotFor(const Stream& stream) {
 GroupSet::GroupSet(Worker* worker)
     : worker_(worker),
       retry_timer_(
+          &worker->timers, [](void* self) { static_cast<GroupSet*>(self)->WantsAdmission(); },
+          this),
+      doubt_timer_(
           &worker->timers, [](void* self) { static_cast<GroupSet*>(self)->WantsAdmission(); },
           this) {}
 

@@ -62,6 +62,7 @@ class Group {
   void TakeGate();
   void LeaveGate();
   void OnGateTimeout();
+  bool IsInDoubt(const Stream& stream) const;
 
   Worker* const worker_;
   StreamGroup* const shared_;
@@ -75,6 +76,7 @@ class Group {
 
   // The servers whose gates it needs; empty: none.
   std::vector<std::string> gate_servers_;
+  const int64_t opened_us_;
   bool holds_gate_ = false;
   size_t gate_streams_ = 0;  // that have not passed it
   Timer gate_timer_;
@@ -133,6 +135,7 @@ class GroupSet {
   std::deque<Group*> waiting_;
   std::unordered_map<std::string, Gate> gates_;  // by server
   Timer retry_timer_;                            // backends give chunks back without telling
+  Timer doubt_timer_;                            // groups wait no longer for servers in doubt
   bool reap_ = false;
   bool admit_ = false;
 };

@@ -10,6 +10,9 @@ namespace {
 // So long the gate is held at most: a server that does not answer must not keep others' readers and
 // writers waiting.
 constexpr int64_t kGateUs = 5'000'000;
+// So long a read waits for a server in doubt; then what it wants there is refused.
+constexpr int64_t kDoubtUs = 5'000'000;
+constexpr int64_t kDoubtRetryUs = 100'000;
 
 bool IsPostgres(const Stream& stream) {
   return stream.kind != StreamKind::kLines && stream.kind != StreamKind::kReplay;
@@ -65,6 +68,11 @@ void Group::LeaveGate() {
   worker_->groups->WantsAdmission();
 }
 
+bool Group::IsInDoubt(const Stream& stream) const {
+  return !gate_servers_.empty() &&
+         !worker_->groups->GateOf(ServerOf(*stream.connection)).in_doubt.empty();
+}
+
 void Group::OnDecisionEnded(const Stream& stream) {
   Gate& gate = worker_->groups->GateOf(ServerOf(*stream.connection));
   StreamState state = stream.state.load(std::memory_order_relaxed);
@@ -100,7 +108,8 @@ bool GroupSet::PassesGate(const Group& group, Claims* claims) {
     open = open && (snapshot ? gate.decisions : gate.snapshots) == 0 && !before.contains(server);
     doubtful = doubtful || (snapshot && !gate.in_doubt.empty());
   }
-  if (open && !doubtful) return true;
+  if (open && (!doubtful || worker_->now_us - group.opened_us_ >= kDoubtUs)) return true;
+  if (doubtful) doubt_timer_.Arm(worker_->now_us + kDoubtRetryUs);
   // Who waits for the resolver must not keep it waiting.
   if (!doubtful)
     for (const std::string& server : group.gate_servers_)

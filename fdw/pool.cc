@@ -4,6 +4,7 @@
 #include "fdw/group.h"
 #include "shm/lease.h"
 #include "shm/shared_memory.h"
+#include "shm/transaction_table.h"
 
 namespace sluice {
 namespace {
@@ -26,6 +27,7 @@ void Pool::Update(const ConnectionSpec& spec) {
     return;
   }
   server_name_ = spec.server_name;
+  instance_ = HashInstance(spec);
   keywords_.assign(spec.keywords.begin(), spec.keywords.end());
   values_.assign(spec.values.begin(), spec.values.end());
   // Of a keyword that comes twice libpq takes the last.

@@ -24,6 +24,7 @@ class Pool {
   bool HasRoom(uint32_t connections) const { return in_use_ + connections <= connections_max_; }
   uint32_t connections_max() const { return connections_max_; }
   const std::string& server_name() const { return server_name_; }
+  uint64_t instance() const { return instance_; }  // HashInstance
   const std::string& key() const { return key_; }
   uint32_t generation() const { return generation_; }
 
@@ -62,6 +63,7 @@ class Pool {
   Worker* const worker_;
   const std::string key_;
   std::string server_name_;
+  uint64_t instance_ = 0;
   std::vector<std::string> keywords_, values_;
   uint32_t connections_max_ = 1;
   uint32_t in_use_ = 0;

@@ -141,6 +141,8 @@ Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const 
 // A live view, or in a live view's own plan any table: its rows are in the view store.
 Piece Planner::PlanStored(const Select& select, int index, const std::vector<const Expr*>& quals) {
   const QueryRel& rel = select.rels[static_cast<size_t>(index)];
+  if (request_.for_view && !select.row_marks.empty())
+    Refuse("{} in a materialized view is not supported", NameOf(select.row_marks[0].strength));
   Piece piece;
   piece.rels = uint64_t{1} << index;
   auto* node = NewNode<ViewScanPlan>(PlanKind::kViewScan);

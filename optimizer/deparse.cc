@@ -226,7 +226,16 @@ std::string Deparser::Select(const Query& query) {
     text += " GROUP BY ()";
   if (query.having != nullptr) text += " HAVING " + Expression(*query.having);
   text += Tail(query, position);
+  for (const RowMark& mark : query.row_marks) text += RowLock(mark, true);
   CloseScope();
+  return text;
+}
+
+std::string Deparser::RowLock(const RowMark& mark, bool of_alias) const {
+  std::string text = fmt::format(" {}", NameOf(mark.strength));
+  if (of_alias) text += " OF " + Alias(mark.rel);
+  if (mark.wait_policy == LockWaitPolicy::kSkipLocked) text += " SKIP LOCKED";
+  if (mark.wait_policy == LockWaitPolicy::kNoWait) text += " NOWAIT";
   return text;
 }
 

@@ -51,6 +51,8 @@ class Deparser {
   std::string Alias(int rel) const { return scopes_.back().aliases[static_cast<size_t>(rel)]; }
   // FROM's text. Semi and anti joins come out as EXISTS conditions for WHERE.
   std::string From(const JoinTree& tree, std::vector<std::string>* conditions);
+  // " FOR UPDATE OF alias NOWAIT"
+  std::string RowLock(const RowMark& mark, bool of_alias) const;
   // "expression ASC NULLS LAST"
   std::string SortItem(const SortKey& key, const std::string& expression);
   // An expression where a bare number would be taken for a column position.

@@ -169,6 +169,12 @@ void Planner::LiftConditions(JoinNode* node, std::vector<const Expr*>* on) {
 Piece Planner::PlanOuterJoin(const Select& select, JoinNode* node, std::vector<const Expr*> quals,
                              const std::vector<const Expr*>& required) {
   uint64_t left_rels = RelsOfNode(*node->left), right_rels = RelsOfNode(*node->right);
+  uint64_t nullable = node->type == JoinType::kFull   ? left_rels | right_rels
+                      : node->type == JoinType::kLeft ? right_rels
+                                                      : 0;
+  for (const RowMark& mark : select.row_marks)
+    if ((nullable >> mark.rel & 1) != 0)
+      Refuse("{} cannot be applied to the nullable side of an outer join", NameOf(mark.strength));
   std::vector<const Expr*> on = node->on, left_quals, right_quals;
   if (!node->null_aware && node->type != JoinType::kFull) LiftConditions(node->right, &on);
   if (node->type != JoinType::kFull) {

@@ -95,6 +95,7 @@ struct Planner::Route {
   Oid server = kInvalidOid;
   double rows = 1;
   bool modifies = false;
+  bool locks = false;
 };
 
 // Whether the rows of all its tables lie on one server.
@@ -103,7 +104,8 @@ bool Planner::FindRoute(const Query& query, Route* route) {
                 settings_.enable_pushdown_aggregate && settings_.enable_pushdown_distinct &&
                 settings_.enable_pushdown_sort && settings_.enable_pushdown_limit;
   if (!all_on) return false;
-  auto& [uses, leaves, server, rows, modifies] = *route;
+  auto& [uses, leaves, server, rows, modifies, locks] = *route;
+  std::set<const QueryRel*> locked;
   size_t table_count = 0;
   bool other = false;
   auto visit = [&](auto& self, const Query& q) -> void {
@@ -126,6 +128,7 @@ bool Planner::FindRoute(const Query& query, Route* route) {
       other |= target.table->kind == RelationKind::kReplicated;
       modifies = true;
     }
+    for (const RowMark& mark : q.row_marks) locked.insert(&q.rels[static_cast<size_t>(mark.rel)]);
     for (const QueryRel& rel : q.rels) {
       table_count += rel.kind == RelKind::kTable;
       other |= rel.kind == RelKind::kVirtual ||
@@ -177,6 +180,10 @@ bool Planner::FindRoute(const Query& query, Route* route) {
       if (here == found.end()) return false;
       found = {*here};
     }
+    // Not of a UNION of tables; and of a replicated table always on the same server.
+    bool replicated = use.rel->table->kind == RelationKind::kReplicated;
+    if (locked.contains(use.rel) && (found.size() > 1 || (replicated && uses.size() > 1)))
+      return false;
     for (const Relation* leaf : found) {
       if (server == kInvalidOid) server = leaf->server;
       if (leaf->server != server) return false;
@@ -185,6 +192,7 @@ bool Planner::FindRoute(const Query& query, Route* route) {
     leaves[use.rel] = std::move(found);
   }
   if (modifies && !TakesWholeTargets(query, leaves)) return false;
+  locks = !locked.empty();
   return ServerOf(server).wrapper != "lines_fdw";
 }
 
@@ -192,7 +200,7 @@ bool Planner::FindRoute(const Query& query, Route* route) {
 bool Planner::TryRouter(const Query& query) {
   Route route;
   if (!FindRoute(query, &route)) return false;
-  auto& [uses, leaves, server, rows, modifies] = route;
+  auto& [uses, leaves, server, rows, modifies, locks] = route;
   Deparser deparser(catalog_, [&](const QueryRel& rel) { return leaves.at(&rel); });
   std::string sql = deparser.WholeQuery(query);
   auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
@@ -222,6 +230,7 @@ bool Planner::TryRouter(const Query& query) {
   scan->output = arena_.CopyArray(output);
   scan->rows = rows;
   scan->writes = modifies;
+  scan->locks = locks;
   if (query.command == QueryCommand::kSelect) {
     Finish({scan, provides}, query);
     return true;
@@ -411,6 +420,12 @@ void Planner::NoteWrites(const Query& query) {
 const PlannedStatement* Planner::Plan(const Query& query) {
   const Query* folded = FoldConstantsInQuery(query, Evaluation(false));
   if (TryRouter(*folded)) return statement_;
+  AnyExprInQuery(*folded, [](const Expr& e, int) {
+    if (e.kind == ExprKind::kSubquery && !e.subquery->row_marks.empty())
+      Refuse("{} in a subquery of an expression over several servers is not supported",
+             NameOf(e.subquery->row_marks[0].strength));
+    return false;
+  });
   std::vector<std::vector<InlinedCte>> stack;
   const Query* inlined = InlineCtes(*folded, stack);
   if (!modifying_ctes_.empty()) CheckWritesApart(*folded);

@@ -51,6 +51,7 @@ struct Select {
   const Expr* limit = nullptr;
   const Expr* offset = nullptr;
   bool with_ties = false;
+  std::vector<RowMark> row_marks;
 };
 
 // A plan with what its columns are.
@@ -274,6 +275,7 @@ class Planner {
   // scan.cc
   Local ToLocal(const Select& select, const Piece& piece, const std::vector<const Expr*>& wanted);
   Local MakeScans(const Select& select, const RemoteSelect& remote, bool ordered);
+  void CheckRowMarks(const Select& select, const Piece& piece);
   ForeignScanPlan* MakeScan(const Select& select, const RemoteSelect& remote, const Shard& shard,
                             const std::string& extra_condition);
   ForeignScanPlan* MakeLinesScan(const Select& select, const RemoteSelect& remote,

@@ -45,6 +45,11 @@ void ShiftLeaves(JoinNode* node, int by) {
   ShiftLeaves(node->right, by);
 }
 
+// Its own FOR UPDATE locks its rows, whatever the enclosing query takes of them.
+bool LocksItself(const Query& query) {
+  return std::ranges::any_of(query.row_marks, [](const RowMark& mark) { return !mark.inherited; });
+}
+
 bool IsSimple(const Select& select) {
   if (select.from == nullptr || select.has_aggregates || select.distinct ||
       !select.order_by.empty() || select.limit != nullptr || select.offset != nullptr ||
@@ -227,6 +232,7 @@ Select Planner::Prepare(const Query& whole) {
   select.limit = query.limit;
   select.offset = query.offset;
   select.with_ties = query.with_ties;
+  select.row_marks.assign(query.row_marks.begin(), query.row_marks.end());
   if (query.having != nullptr) select.has_aggregates = true;
   PullUpSubqueries(select);
   ConvertSublinks(select);
@@ -251,6 +257,10 @@ void Planner::Graft(Select& into, Select& from) {
   };
   ForEachSelectExpr(from, move);
   ShiftLeaves(from.from, offset);
+  for (RowMark mark : from.row_marks) {
+    mark.rel += offset;
+    into.row_marks.push_back(mark);
+  }
   for (QueryRel& rel : from.rels) {
     // Lateral subqueries and functions inside keep seeing the same rels under their new numbers.
     DepthRewriter inside = [&](const Expr& e, int depth) -> const Expr* {
@@ -273,7 +283,8 @@ bool Planner::PullUp(Select& select, int rel, JoinNode* leaf, bool nullable) {
   const Query& query = *select.rels[static_cast<size_t>(rel)].subquery;
   if (query.set_op != nullptr || query.from == nullptr || !query.windows.empty() ||
       query.has_aggregates || query.distinct || !query.distinct_on.empty() ||
-      query.limit != nullptr || query.offset != nullptr || !query.order_by.empty())
+      query.limit != nullptr || query.offset != nullptr || !query.order_by.empty() ||
+      LocksItself(query))
     return false;
   Select sub = Prepare(query);
   if (!IsSimple(sub) || (nullable && !AllPlainColumns(sub.targets))) return false;

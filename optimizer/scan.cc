@@ -70,8 +70,14 @@ ForeignScanPlan* Planner::MakeScan(const Select& select, const RemoteSelect& rem
   bool locks = false;
   if (locked_.select == &select && (piece.rels >> locked_.rel & 1) != 0) {
     locks = true;
-    sql += " FOR UPDATE";
-    if (!one_table) sql += " OF " + deparser.Alias(locked_.rel);
+    sql += deparser.RowLock({locked_.rel, LockStrength::kForUpdate}, !one_table);
+  }
+  for (const RowMark& mark : select.row_marks) {
+    if ((piece.rels >> mark.rel & 1) == 0) continue;
+    if (shard.LeavesOf(mark.rel)->size() > 1)
+      Refuse("{} of several tables of one server at once is not supported", NameOf(mark.strength));
+    locks = true;
+    sql += deparser.RowLock(mark, !one_table);
   }
 
   auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
@@ -157,8 +163,32 @@ std::vector<std::string> BlockRanges(const Relation& leaf, int count) {
 
 }  // namespace
 
+// Several servers lock more rows than the statement gives where joins, conditions or LIMIT are
+// applied here. A lock too many makes others wait; but who skips locked rows would miss some.
+void Planner::CheckRowMarks(const Select& select, const Piece& piece) {
+  for (const RowMark& mark : select.row_marks) {
+    if ((piece.rels >> mark.rel & 1) == 0) continue;
+    const Relation& table = *select.rels[static_cast<size_t>(mark.rel)].table;
+    if (ServerOf(piece.shards.empty() ? table.server : piece.shards[0].server).wrapper ==
+        "lines_fdw")
+      Refuse("{} of table \"{}\" is not supported", NameOf(mark.strength), table.name);
+    // Whoever locks its rows must do it on the same server.
+    if (table.kind == RelationKind::kReplicated && (piece.rels & (piece.rels - 1)) != 0)
+      Refuse("{} of the replicated table \"{}\" in a join is not supported", NameOf(mark.strength),
+             table.name);
+    if (mark.wait_policy != LockWaitPolicy::kSkipLocked || piece.shards.size() < 2) continue;
+    uint64_t all = RelsOfNode(*select.from);
+    if (select.limit != nullptr || select.offset != nullptr || piece.rels != all ||
+        !piece.local_quals.empty())
+      Refuse(
+          "SKIP LOCKED over several servers with LIMIT, OFFSET, or joins and conditions that "
+          "are computed here is not supported");
+  }
+}
+
 Local Planner::MakeScans(const Select& select, const RemoteSelect& remote, bool ordered) {
   const Piece& piece = *remote.piece;
+  CheckRowMarks(select, piece);
   RemoteSelect asked = remote;
   if (asked.targets.empty()) asked.targets.push_back(MakeInt4(1, &scratch_));
   std::vector<const sluice::Plan*> scans;
@@ -170,7 +200,8 @@ Local Planner::MakeScans(const Select& select, const RemoteSelect& remote, bool 
     if (ServerOf(shard.server).wrapper == "lines_fdw") {
       scans.push_back(MakeLinesScan(select, asked, *leaves[0]));
     } else {
-      bool divide = remote.divisible && piece.tree->is_leaf && leaves.size() == 1;
+      bool divide =
+          remote.divisible && piece.tree->is_leaf && leaves.size() == 1 && select.row_marks.empty();
       for (const std::string& range :
            BlockRanges(*leaves[0], divide ? settings_.connections_per_scan : 1))
         scans.push_back(MakeScan(select, asked, shard, range));

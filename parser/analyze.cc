@@ -102,6 +102,7 @@ Query* TransformPlainSelect(ParseState& p, const PgQuery__SelectStmt& statement)
   if (!p.select_functions.empty() && grouped)
     RefuseAt(p, -1, "a set-returning function in the select list of a grouped query");
   CheckAggregates(p, *query);
+  TransformLocking(p, statement, query);
   return query;
 }
 
@@ -190,27 +191,6 @@ void TransformCte(ParseState& p, const PgQuery__CommonTableExpr& raw, CteEntry e
 
 }  // namespace
 
-void RefuseUnsupportedClauses(ParseState& p, const PgQuery__SelectStmt& statement) {
-  if (statement.into_clause != nullptr) RefuseAt(p, -1, "SELECT INTO");
-  if (statement.n_locking_clause > 0) {
-    const char* strength = "UPDATE";
-    switch (statement.locking_clause[0]->locking_clause->strength) {
-      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORKEYSHARE:
-        strength = "KEY SHARE";
-        break;
-      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORSHARE:
-        strength = "SHARE";
-        break;
-      case PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORNOKEYUPDATE:
-        strength = "NO KEY UPDATE";
-        break;
-      default:
-        break;
-    }
-    RefuseAt(p, -1, "SELECT FOR {}", strength);
-  }
-}
-
 void TransformLimit(ParseState& p, const PgQuery__SelectStmt& statement, Query* query) {
   if (statement.limit_offset != nullptr)
     query->offset = TransformRowCount(p, statement.limit_offset, Clause::kOffset);
@@ -266,8 +246,11 @@ Query* FinishQuery(ParseState& p, Query* query) {
 
 Query* TransformSelect(ParseState& p, const PgQuery__SelectStmt& statement) {
   if (statement.with_clause != nullptr) TransformWith(p, *statement.with_clause);
-  RefuseUnsupportedClauses(p, statement);
-  if (statement.n_values_lists > 0) return TransformValues(p, statement);
+  if (statement.into_clause != nullptr) RefuseAt(p, -1, "SELECT INTO");
+  if (statement.n_values_lists > 0) {
+    RefuseLocking(p, statement, "cannot be applied to VALUES");
+    return TransformValues(p, statement);
+  }
   if (statement.op != PG_QUERY__SET_OPERATION__SETOP_NONE &&
       statement.op != PG_QUERY__SET_OPERATION__SET_OPERATION_UNDEFINED)
     return TransformSetOperation(p, statement);

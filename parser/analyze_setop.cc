@@ -52,7 +52,10 @@ bool IsLeaf(const PgQuery__SelectStmt& statement) {
          statement.with_clause != nullptr;
 }
 
+constexpr const char* kNotWithSetOperation = "is not allowed with UNION/INTERSECT/EXCEPT";
+
 Arm TransformLeaf(ParseState& p, const PgQuery__SelectStmt& statement) {
+  RefuseLocking(p, statement, kNotWithSetOperation);
   // Literals stay unknown: the other arms may decide their types.
   Query* query = TransformSubselect(p, statement, false);
   if (ContainsColumn(*query, 1))
@@ -274,6 +277,7 @@ void SetRecursiveColumns(ParseState& p, const Arm& first) {
 }  // namespace
 
 Query* TransformSetOperation(ParseState& p, const PgQuery__SelectStmt& statement) {
+  RefuseLocking(p, statement, kNotWithSetOperation);
   Query* query = p.a.arena->New<Query>();
   bool is_union = statement.op == PG_QUERY__SET_OPERATION__SETOP_UNION;
   Recursion* recursion = is_union ? p.recursion : nullptr;

@@ -266,7 +266,12 @@ TEST_F(AnalyzeTest, DerivesCollations) {
 
 TEST_F(AnalyzeTest, RefusesByName) {
   for (auto [sql, message] : std::vector<std::pair<const char*, const char*>>{
-           {"SELECT * FROM t FOR UPDATE", "SELECT FOR UPDATE"},
+           {"SELECT DISTINCT a FROM t FOR UPDATE",
+            "FOR UPDATE is not allowed with DISTINCT clause"},
+           {"SELECT count(*) FROM t FOR SHARE",
+            "FOR SHARE is not allowed with aggregate functions"},
+           {"SELECT 1 UNION SELECT 2 FOR KEY SHARE",
+            "FOR KEY SHARE is not allowed with UNION/INTERSECT/EXCEPT"},
            {"SELECT 1 INTO x", "SELECT INTO"},
            {"SELECT t FROM t", "a whole row as a value (\"t\")"},
            {"SELECT ctid FROM t", "system column \"ctid\""},

@@ -241,7 +241,12 @@ Query* CoerceQueryColumns(ParseState& p, Query* query, std::span<const QueryColu
 Query* FinishQuery(ParseState& p, Query* query);  // rels, targets, ctes into the arena
 void TransformWith(ParseState& p, const PgQuery__WithClause& with);
 void TransformLimit(ParseState& p, const PgQuery__SelectStmt& statement, Query* query);
-void RefuseUnsupportedClauses(ParseState& p, const PgQuery__SelectStmt& statement);
+
+// --- FOR UPDATE and its kin (analyze_locking.cc)
+void TransformLocking(ParseState& p, const PgQuery__SelectStmt& statement, Query* query);
+// Where the statement has such a clause: "FOR UPDATE <problem>".
+void RefuseLocking(const ParseState& p, const PgQuery__SelectStmt& statement,
+                   std::string_view problem);
 
 // --- INSERT, UPDATE, DELETE (analyze_insert.cc, analyze_modify.cc)
 bool IsModifyStatement(const RawNode* node);

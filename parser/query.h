@@ -229,6 +229,19 @@ struct Modification {
   std::span<const Assignment> assignments = {};
 };
 
+// FOR KEY SHARE … FOR UPDATE, weakest first.
+enum class LockStrength : uint8_t { kForKeyShare, kForShare, kForNoKeyUpdate, kForUpdate };
+const char* NameOf(LockStrength strength);  // "FOR UPDATE"
+enum class LockWaitPolicy : uint8_t { kBlock, kSkipLocked, kNoWait };
+
+// The rows of a table that a SELECT gives are locked.
+struct RowMark {
+  int rel;  // a table
+  LockStrength strength;
+  LockWaitPolicy wait_policy;
+  bool inherited;  // from an enclosing query's clause, which names this query's subquery
+};
+
 struct Query {
   QueryCommand command = QueryCommand::kSelect;
   const Modification* modification = nullptr;  // not for SELECT
@@ -250,6 +263,7 @@ struct Query {
   const SetOpTree* set_op = nullptr;  // then targets are columns of the whole (kColumn, rel -1)
   std::span<const Cte> ctes = {};
   std::span<const WindowClause> windows = {};
+  std::span<const RowMark> row_marks = {};  // no two of one rel
   bool has_sublinks = false;
   // Set by the planner: a recursive WITH query; set_op is its UNION, whose right side reads this
   // work table as a kCte rel with cte = work_table and cte_levels_up = kWorkTableLevel.

@@ -81,6 +81,23 @@ void CompareKeys(const Ddl& ddl, const AttachRequest& request, const Side& a, co
         ServerName(ddl, b.server));
 }
 
+// Transactions over several servers must be able to prepare there.
+void WarnIfUnpreparable(Ddl& ddl, const std::vector<Oid>& servers) {
+  if (servers.size() < 2) return;
+  std::vector<RemoteQuery> queries;
+  for (Oid server : servers)
+    queries.push_back({server, "SELECT pg_catalog.current_setting('max_prepared_transactions')"});
+  std::vector<RemoteRows> rows = ddl.Remote(queries);
+  for (size_t i = 0; i < servers.size(); i++) {
+    if (rows[i].rows.at(0).at(0).value_or("") != "0") continue;
+    Error warning =
+        MakeError(sqlstate::kSuccess, "prepared transactions are disabled on server \"{}\"",
+                  ServerName(ddl, servers[i]));
+    warning.Detail("Transactions that write several servers will fail at COMMIT.");
+    ddl.Warning(warning.Hint("Set max_prepared_transactions to a nonzero value there."));
+  }
+}
+
 }  // namespace
 
 std::vector<RemoteTable> ReadSameTables(Ddl& ddl, const AttachRequest& request) {
@@ -98,6 +115,7 @@ std::vector<RemoteTable> ReadSameTables(Ddl& ddl, const AttachRequest& request) 
     CompareColumns(ddl, request, first, other);
     CompareKeys(ddl, request, first, other);
   }
+  WarnIfUnpreparable(ddl, request.servers);
   return tables;
 }
 

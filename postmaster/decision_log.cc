@@ -21,12 +21,14 @@ constexpr uint64_t kUnitsPerSegment = 8192;
 constexpr size_t kSegmentBytes = kUnitBytes * kUnitsPerSegment;
 constexpr std::string_view kPrefix = "decisions.";
 
+enum class RecordKind : uint32_t { kDecided, kDone, kByCatalog };
+
 struct RecordHeader {
   uint32_t magic;
   uint32_t checksum;  // of all behind it
   uint64_t number;
   int64_t decided_at;
-  uint32_t done;
+  RecordKind kind;
   uint32_t servers;  // their oids follow
 };
 static_assert(sizeof(RecordHeader) == 32);
@@ -71,7 +73,8 @@ bool ReadRecord(std::string_view segment, size_t at, Decision* decision, bool* d
   if (header.servers > 0)
     std::memcpy(decision->servers.data(), segment.data() + at + sizeof header,
                 header.servers * sizeof(uint32_t));
-  *done = header.done != 0;
+  *done = header.kind == RecordKind::kDone;
+  decision->by_catalog = header.kind == RecordKind::kByCatalog;
   return true;
 }
 
@@ -139,7 +142,10 @@ Status DecisionLog::Start() {
   std::memcpy(table.node, node.c_str(), node.size() + 1);
   table.epoch = epoch;
   table.next.store(1, std::memory_order_relaxed);
-  table.recovering.store(Unfinished().empty() ? 0 : 1, std::memory_order_relaxed);  // T5
+  std::set<uint32_t> recovering;
+  for (const Decision& decision : Unfinished())
+    recovering.insert(decision.servers.begin(), decision.servers.end());
+  SetRecovering({recovering.begin(), recovering.end()});
   std::vector<uint64_t> segments = Segments();
   uint64_t next = segments.empty() ? 0 : segments.back() + 1;
   table.log_units.store(next * kUnitsPerSegment, std::memory_order_relaxed);
@@ -159,9 +165,15 @@ Status DecisionLog::MarkDone(TransactionNumber number) {
 Status DecisionLog::Write(const Decision& decision, bool done, bool sync) {
   size_t units = UnitsOf(decision.servers.size());
   std::string record(units * kUnitBytes, '\0');
-  RecordHeader header{kMagic,          0,
-                      decision.number, decision.decided_at,
-                      done ? 1u : 0u,  static_cast<uint32_t>(decision.servers.size())};
+  RecordKind kind = done                  ? RecordKind::kDone
+                    : decision.by_catalog ? RecordKind::kByCatalog
+                                          : RecordKind::kDecided;
+  RecordHeader header{kMagic,
+                      0,
+                      decision.number,
+                      decision.decided_at,
+                      kind,
+                      static_cast<uint32_t>(decision.servers.size())};
   size_t bytes = sizeof header + decision.servers.size() * sizeof(uint32_t);
   if (!decision.servers.empty())
     std::memcpy(record.data() + sizeof header, decision.servers.data(), bytes - sizeof header);
@@ -231,7 +243,10 @@ std::vector<Decision> DecisionLog::Unfinished() const {
   std::set<TransactionNumber> done;
   for (uint64_t segment : Segments()) {
     SegmentContent content = ReadSegment(PathOf(segment));
-    for (Decision& decision : content.decided) unfinished[decision.number] = std::move(decision);
+    for (Decision& decision : content.decided) {
+      bool known = unfinished.contains(decision.number);
+      if (!known || !decision.by_catalog) unfinished[decision.number] = std::move(decision);
+    }
     done.insert(content.done.begin(), content.done.end());
   }
   std::vector<Decision> decisions;

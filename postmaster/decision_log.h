@@ -21,6 +21,9 @@ struct Decision {
   TransactionNumber number = 0;
   int64_t decided_at = 0;         // µs since 2000-01-01 UTC
   std::vector<uint32_t> servers;  // that take part: oids in the catalog
+  // It is decided only if the durable catalog has it among its decisions: its transaction changes
+  // the catalog too, and that commits both at once.
+  bool by_catalog = false;
 };
 
 class DecisionLog {

@@ -21,16 +21,26 @@ std::string SavepointName(int level) {
   return fmt::format("sluice_{}", level);
 }
 
-// After a crash a read could see what one server was told to commit and another was not yet. The
-// resolver needs a moment; if a server is down longer than that, others are read all the same.
-void AwaitRecovery() {
-  int64_t until_us = MonotonicUs() + kRecoveryUs;
-  while (transaction_table->recovering.load(std::memory_order_acquire) != 0 &&  // T5
-         MonotonicUs() < until_us) {
-    CheckForInterrupts();
-    ResetLatch(&my_proc->latch);
-    WaitLatch(&my_proc->latch, {}, 10, WaitEvent::kStreamAdmission);
+// Whether decisions of before a crash may not be carried out on the server yet, under whichever of
+// its names they were made.
+bool StillRecovers(const Catalog& catalog, Oid server) {
+  if (IsRecovering(server)) return true;
+  auto known = catalog.servers.find(server);
+  if (known == catalog.servers.end()) return false;
+  auto same_place = [&](const Server& other) {
+    return std::ranges::all_of(
+        std::initializer_list<const char*>{"host", "hostaddr", "port", "dbname"},
+        [&](const char* name) {
+          auto a = known->second.options.find(name), b = other.options.find(name);
+          bool has_a = a != known->second.options.end(), has_b = b != other.options.end();
+          return has_a == has_b && (!has_a || a->second == b->second);
+        });
+  };
+  for (Oid recovering : RecoveringServers()) {
+    auto other = catalog.servers.find(recovering);
+    if (other != catalog.servers.end() && same_place(other->second)) return true;
   }
+  return false;
 }
 
 bool IsConnectionError(const Error& error) {
@@ -73,7 +83,10 @@ DistributedTransaction::Participant* DistributedTransaction::Find(Oid server) {
 }
 
 DistributedTransaction::Participant& DistributedTransaction::Join(Oid server) {
-  if (Participant* found = Find(server)) return *found;
+  if (Participant* found = Find(server)) {
+    if (found->lost) throw QueryError(*found->lost);
+    return *found;
+  }
   Arena arena;
   std::string key(ConnectionSpecFor(session_(), server, &arena)->pool_key);
   size_t at = 0;
@@ -83,45 +96,77 @@ DistributedTransaction::Participant& DistributedTransaction::Join(Oid server) {
       Refuse("isolation level SERIALIZABLE over several servers is not supported");
     participants_.push_back({server, std::move(key)});
   }
-  if (pin_ == 0) pin_ = shared_memory->next_pin.fetch_add(1, std::memory_order_relaxed);
+  if (pin_ == 0) {
+    pin_ = shared_memory->next_pin.fetch_add(1, std::memory_order_relaxed);
+    transaction_table->slots[my_proc_number].pin.store(pin_, std::memory_order_relaxed);  // T6
+  }
   by_server_[server] = at;
   return participants_[at];
 }
 
 bool DistributedTransaction::gates_snapshots() const {
-  AwaitRecovery();
   return !HasSnapshots();
+}
+
+std::optional<Error> DistributedTransaction::AwaitRecovery(Oid server) const {
+  if (!AnyRecovering()) return std::nullopt;
+  std::shared_ptr<const Catalog> catalog = session_().catalog;
+  int64_t until_us = MonotonicUs() + kRecoveryUs;
+  while (StillRecovers(*catalog, server)) {
+    if (MonotonicUs() >= until_us) {
+      Error error = MakeError(
+          sqlstate::kConnectionFailure,
+          "server \"{}\" has not carried out all transactions that were committed before a crash",
+          catalog->servers.at(server).name);
+      error.Hint("The transaction resolver does it as soon as the server can be reached.");
+      return error;
+    }
+    ResetLatch(&my_proc->latch);
+    CheckForInterrupts();
+    WaitLatch(&my_proc->latch, {}, 10, WaitEvent::kTransactionRecovery);
+  }
+  return std::nullopt;
+}
+
+void DistributedTransaction::AwaitRecovery(std::span<const Oid> servers) const {
+  for (Oid server : servers)
+    if (std::optional<Error> error = AwaitRecovery(server)) throw QueryError(*error);
 }
 
 StreamTransaction DistributedTransaction::For(Oid server) {
   if (HasSnapshots()) TakeSnapshots();
   if (HasSnapshots() || Serializable()) Join(server);
-  if (Find(server) == nullptr) return {};
+  const Participant* participant = Find(server);
+  if (participant == nullptr) return {};
+  if (participant->lost) throw QueryError(*participant->lost);
   begin_sql_ = BeginSql();
   return {pin_, begin_sql_};
 }
 
 void DistributedTransaction::TakeSnapshots() {
   if (!HasSnapshots() || !participants_.empty()) return;
-  AwaitRecovery();
   QuerySession session = session_();
   for (const auto& [oid, server] : session.catalog->servers)
     if (server.wrapper == kPostgresWrapper &&
         session.catalog->FindUserMapping(oid, session.user) != nullptr)
       Join(oid);
-  if (participants_.empty()) return;
+  std::vector<Participant*> asked;
+  for (Participant& participant : participants_) {
+    participant.lost = AwaitRecovery(participant.server);
+    if (!participant.lost) asked.push_back(&participant);
+  }
+  if (asked.empty()) return;
   std::vector<RemoteQuery> queries;
-  for (const Participant& participant : participants_)
-    queries.push_back({participant.server, "SELECT 1"});
+  for (const Participant* participant : asked) queries.push_back({participant->server, "SELECT 1"});
   RemoteSession remote = Remote(StreamKind::kSimple);
   remote.gate = StreamGate::kSnapshot;
   std::vector<Result<RemoteRows>> results = TryRemoteQueries(*session.catalog, remote, queries);
-  // A server that cannot be reached is an error for the statement that needs it (the io worker
-  // does not connect a pin again), not for those that do not.
+  // A server that cannot be reached is an error for the statement that needs it, not for those that
+  // do not.
   for (size_t i = 0; i < results.size(); i++) {
     if (results[i].ok()) continue;
     if (!IsConnectionError(results[i].error())) throw QueryError(results[i].error());
-    participants_[i].lost = true;
+    asked[i]->lost = results[i].error();
   }
 }
 
@@ -131,6 +176,11 @@ void DistributedTransaction::JoinForWrite(std::span<const Oid> servers, bool one
                    Isolation().starts_with("read ");
   if (by_itself) return;
   for (Oid server : servers) Join(server).written = true;
+}
+
+void DistributedTransaction::JoinForLocks(std::span<const Oid> servers) {
+  if (HasSnapshots()) TakeSnapshots();
+  for (Oid server : servers) Join(server).locked = true;
 }
 
 RemoteSession DistributedTransaction::Remote(StreamKind kind) {
@@ -197,18 +247,32 @@ void DistributedTransaction::OnError() {
   if (savepoints_ == 0) End();
 }
 
-void DistributedTransaction::Commit(const std::function<void()>& before_commit) {
-  std::vector<const Participant*> committing;
-  for (const Participant& participant : participants_)
-    if (participant.written || Serializable()) committing.push_back(&participant);
-  bool two_phases = committing.size() > 1 || (!committing.empty() && before_commit != nullptr);
+void DistributedTransaction::Commit(const CommitHere& commit_here) {
+  std::vector<const Participant*> committing, locked;
+  for (const Participant& participant : participants_) {
+    if (participant.written || Serializable())
+      committing.push_back(&participant);
+    else if (participant.locked)
+      locked.push_back(&participant);
+  }
+  bool two_phases = committing.size() > 1 || (!committing.empty() && commit_here != nullptr);
   if (two_phases && session_().settings->Text("multi_shard_commit") != "one_phase_unsafe") {
-    CommitPrepared(committing, before_commit);
+    CommitPrepared(committing, commit_here);
   } else {
-    if (before_commit != nullptr) before_commit();
+    if (commit_here != nullptr) commit_here(nullptr);
     for (const Participant* participant : committing) CommitOne(*participant);
   }
+  EndLocks(locked);
   End();
+}
+
+// Where rows were only locked nothing is to be decided; but they must be free when the client goes
+// on.
+void DistributedTransaction::EndLocks(const std::vector<const Participant*>& locked) {
+  if (locked.empty()) return;
+  HoldInterrupts hold;
+  for (const Result<RemoteRows>& result : OnParticipants(locked, "ROLLBACK"))
+    if (!result.ok()) LogError(LogLevel::kDebug, result.error());
 }
 
 namespace {
@@ -216,10 +280,11 @@ namespace {
 // What this process does about a transaction that servers know by name; see TransactionSlot.
 class LiveTransaction {
  public:
-  LiveTransaction(TransactionNumber number, size_t servers)
+  LiveTransaction(TransactionNumber number, std::span<const Oid> servers)
       : slot_(transaction_table->slots[my_proc_number]) {
     slot_.started_at.store(PostgresNow(), std::memory_order_relaxed);
-    slot_.servers.store(static_cast<uint32_t>(servers), std::memory_order_relaxed);
+    for (size_t i = 0; i < kTransactionServersMax; i++)
+      slot_.server_oids[i].store(i < servers.size() ? servers[i] : 0, std::memory_order_relaxed);
     Enter(TransactionPhase::kPreparing);
     slot_.number.store(number, std::memory_order_release);  // T1
   }
@@ -239,19 +304,23 @@ class LiveTransaction {
 }  // namespace
 
 void DistributedTransaction::CommitPrepared(const std::vector<const Participant*>& participants,
-                                            const std::function<void()>& before_commit) {
+                                            const CommitHere& commit_here) {
   TransactionNumber number = NewTransactionNumber();
   std::string gid = GidOf(number);
-  LiveTransaction live(number, participants.size());
+  std::vector<Oid> servers;
+  for (const Participant* participant : participants) servers.push_back(participant->server);
+  LiveTransaction live(number, servers);
   try {
     Announce(participants, gid);
     Prepare(participants, gid);
-    if (before_commit != nullptr) before_commit();
-    Decide(participants, number);
+    Decide({number, PostgresNow(), servers}, commit_here);
   } catch (const QueryError&) {
     live.Enter(TransactionPhase::kAborting);
     SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
-    if (FinishPrepared(participants, false, gid)) live.Finished();
+    if (FinishPrepared(participants, false, gid)) {
+      live.Finished();
+      if (commit_here != nullptr && log_) MarkDone(number);
+    }
     End();
     throw;
   }
@@ -259,6 +328,10 @@ void DistributedTransaction::CommitPrepared(const std::vector<const Participant*
   live.Enter(TransactionPhase::kCommitting);
   if (!FinishPrepared(participants, true, gid)) return;
   live.Finished();
+  MarkDone(number);
+}
+
+void DistributedTransaction::MarkDone(TransactionNumber number) {
   Status marked = log_->MarkDone(number);
   if (!marked.ok()) LogError(LogLevel::kWarning, marked.error());
 }
@@ -273,14 +346,22 @@ void DistributedTransaction::Prepare(const std::vector<const Participant*>& part
       Throw(sqlstate::kInFailedSqlTransaction, "the transaction was rolled back by a server");
 }
 
-void DistributedTransaction::Decide(const std::vector<const Participant*>& participants,
-                                    TransactionNumber number) {
+void DistributedTransaction::Decide(const Decision& decision, const CommitHere& commit_here) {
   if (!log_) log_.emplace(session_().data_directory);
-  Decision decision{number, PostgresNow(), {}};
-  for (const Participant* participant : participants)
-    decision.servers.push_back(participant->server);
+  if (commit_here == nullptr) {
+    Status decided = log_->Append(decision);
+    if (!decided.ok()) throw QueryError(decided.error());
+    return;
+  }
+  // The catalog's commit is the decision. After a crash the log says where to look for it.
+  Decision by_catalog = decision;
+  by_catalog.by_catalog = true;
+  Status announced = log_->Append(by_catalog);
+  if (!announced.ok()) throw QueryError(announced.error());
+  commit_here(&decision);
+  // So that the catalog need not keep it.
   Status decided = log_->Append(decision);
-  if (!decided.ok()) throw QueryError(decided.error());
+  if (!decided.ok()) LogError(LogLevel::kWarning, decided.error());
 }
 
 bool DistributedTransaction::FinishPrepared(const std::vector<const Participant*>& participants,
@@ -332,20 +413,18 @@ void DistributedTransaction::CommitOne(const Participant& participant) {
 
 void DistributedTransaction::Rollback() {
   if (pin_ == 0) return End();
-  // Waited for, because what it had locked must be free when the client goes on.
-  HoldInterrupts hold;
-  std::vector<const Participant*> written;
+  std::vector<const Participant*> locked;
   for (const Participant& participant : participants_)
-    if (participant.written) written.push_back(&participant);
-  if (!written.empty()) {
-    for (const Result<RemoteRows>& result : OnParticipants(written, "ROLLBACK"))
-      if (!result.ok()) LogError(LogLevel::kDebug, result.error());
-  }
+    if (participant.written || participant.locked) locked.push_back(&participant);
+  EndLocks(locked);
   End();
 }
 
 void DistributedTransaction::End() {
-  if (pin_ != 0) SubmitRequest({RequestKind::kEndPin, nullptr, pin_, 0});
+  if (pin_ != 0) {
+    SubmitRequest({RequestKind::kEndPin, nullptr, pin_, 0});
+    transaction_table->slots[my_proc_number].pin.store(0, std::memory_order_relaxed);  // T6
+  }
   pin_ = 0;
   savepoints_ = 0;
   participants_.clear();

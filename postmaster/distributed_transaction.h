@@ -47,6 +47,11 @@ class DistributedTransaction {
   // them. `one_statement`: each gets a single remote statement, which commits by itself where
   // nothing else belongs to the transaction.
   void JoinForWrite(std::span<const Oid> servers, bool one_statement = false);
+  // The statement only locks rows there.
+  void JoinForLocks(std::span<const Oid> servers);
+  // Before a read over several servers: after a crash one of them may have been told to commit what
+  // others have not yet. Waits for the resolver, throws 08006 where it takes too long.
+  void AwaitRecovery(std::span<const Oid> servers) const;
   // Runs SQL (several statements are allowed, rows are dropped) on the servers at once, as a part
   // of this transaction. Throws the first error.
   void RunOn(std::span<const Oid> servers, std::string_view sql);
@@ -60,9 +65,11 @@ class DistributedTransaction {
   void Savepoint(int level);  // Transaction::level() that it opens
   void Release(int level);
   void RollbackTo(int level);
-  // Throws where it could not commit; then it is rolled back on all servers. `before_commit` (may
-  // be null) commits what belongs to it here, once every server has promised to commit.
-  void Commit(const std::function<void()>& before_commit);
+  // Commits what belongs to the transaction here, durably, and with it `decision`, if there is one.
+  using CommitHere = std::function<void(const Decision* decision)>;
+  // Throws where it could not commit; then it is rolled back on all servers. `commit_here` (may be
+  // null) is called once every server has promised to commit.
+  void Commit(const CommitHere& commit_here);
   void Rollback();
   // A statement has failed: what still runs is cancelled, and without savepoints, where nothing can
   // be saved, the servers roll back at once.
@@ -75,9 +82,12 @@ class DistributedTransaction {
     Oid server;
     std::string pool_key;
     bool written = false;
-    bool lost = false;  // it could not be reached when the snapshots were taken
+    bool locked = false;             // rows there, if not written
+    std::optional<Error> lost = {};  // why no snapshot could be taken there
   };
 
+  std::optional<Error> AwaitRecovery(Oid server) const;
+  void EndLocks(const std::vector<const Participant*>& locked);
   bool HasSnapshots() const;
   bool Serializable() const;
   const std::string& Isolation() const;
@@ -91,10 +101,11 @@ class DistributedTransaction {
   void OnAll(const std::string& sql);  // throws the first error
   void CommitOne(const Participant& participant);
   void CommitPrepared(const std::vector<const Participant*>& participants,
-                      const std::function<void()>& before_commit);
+                      const CommitHere& commit_here);
   void Announce(const std::vector<const Participant*>& participants, const std::string& gid);
   void Prepare(const std::vector<const Participant*>& participants, const std::string& gid);
-  void Decide(const std::vector<const Participant*>& participants, TransactionNumber number);
+  void Decide(const Decision& decision, const CommitHere& commit_here);
+  void MarkDone(TransactionNumber number);
   // Whether all have done it.
   bool FinishPrepared(const std::vector<const Participant*>& participants, bool commit,
                       const std::string& gid);

@@ -39,12 +39,15 @@ enum class Phase {
   kRunning,
   kSmartShutdown,    // no new clients; waits until the last one leaves
   kStoppingClients,  // clients were told to leave
-  kStoppingWorkers,  // clients are gone; parallel workers and the view worker were told to leave
+  kStoppingWorkers,  // clients are gone; all others but the io worker were told to leave
   kStoppingIo,       // all others are gone; the io worker was told to leave
   kCrashed,          // a child died abnormally: waits until all are gone, then starts again
   kQuitting,         // immediate shutdown: waits until all are gone
 };
 
+// They end after the clients' backends and before the io worker.
+constexpr ProcessKind kHelpers[] = {ProcessKind::kParallelWorker, ProcessKind::kViewWorker,
+                                    ProcessKind::kTransactionResolver};
 constexpr int kRejectionsMax = 64;           // children without a slot, at once
 constexpr int64_t kKillAfterUs = 5'000'000;  // after SIGQUIT, SIGKILL
 constexpr int kExitedQuickly = 2;
@@ -71,7 +74,6 @@ class Postmaster {
   [[noreturn]] void RunParallelWorker();
   void StartBackend(UniqueFd client);
   void Reject(UniqueFd client, Rejection reason);
-  ProcNumber ResolverProc() const;
   ProcNumber FreeBackendSlot() const;
 
   void HandleSignals();
@@ -147,8 +149,7 @@ Status Postmaster::StartSharedMemory() {
   config.chunk_size_bytes = static_cast<uint32_t>(settings_.Integer("chunk_size"));
   config.chunk_pool_bytes = static_cast<uint64_t>(settings_.Integer("chunk_pool_size")) * 1024;
   config.sparse_bytes = static_cast<uint64_t>(settings_.Integer("shared_reserve")) * 1024;
-  // One more: the transaction resolver has the last of these slots.
-  config.max_connections = static_cast<uint32_t>(settings_.Integer("max_connections")) + 1;
+  config.max_connections = static_cast<uint32_t>(settings_.Integer("max_connections"));
   config.max_parallel_workers = static_cast<uint32_t>(settings_.Integer("max_parallel_workers"));
   Status status = CreateSharedMemory(config);
   if (!status.ok()) return status;
@@ -224,12 +225,9 @@ void Postmaster::StartWorkers() {
     return std::any_of(children_.begin(), children_.end(),
                        [&](const Child& child) { return child.number == number; });
   };
-  // It stops and starts with the parallel workers.
-  if (!lives(ResolverProc())) {
-    transaction_table->resolver.store(ResolverProc(), std::memory_order_release);
-    Fork(ResolverProc(), ProcessKind::kParallelWorker,
+  if (!Any(ProcessKind::kTransactionResolver))
+    Fork(table.transaction_resolver, ProcessKind::kTransactionResolver,
          [this] { TransactionResolverMain(directory_, &settings_); });
-  }
   for (uint32_t i = 0; i < table.parallel_workers; i++) {
     ProcNumber number = table.first_parallel_worker + i;
     if (!lives(number)) Fork(number, ProcessKind::kParallelWorker, [this] { RunParallelWorker(); });
@@ -245,13 +243,9 @@ void Postmaster::RunParallelWorker() {
   });
 }
 
-ProcNumber Postmaster::ResolverProc() const {
-  return shared_memory->processes.first_backend + shared_memory->processes.backends - 1;
-}
-
 ProcNumber Postmaster::FreeBackendSlot() const {
   const ProcessTable& table = shared_memory->processes;
-  for (ProcNumber n = table.first_backend; n < ResolverProc(); n++)
+  for (ProcNumber n = table.first_backend; n < table.first_backend + table.backends; n++)
     if (table.slots[n].kind.load(std::memory_order_relaxed) == ProcessKind::kUnused) return n;
   return kNoProc;
 }
@@ -316,8 +310,7 @@ void Postmaster::EnterPhase(Phase phase) {
       });
       break;
     case Phase::kStoppingWorkers:
-      SignalChildren(SIGTERM, of_kind(ProcessKind::kParallelWorker));
-      SignalChildren(SIGTERM, of_kind(ProcessKind::kViewWorker));
+      for (ProcessKind kind : kHelpers) SignalChildren(SIGTERM, of_kind(kind));
       break;
     case Phase::kStoppingIo:
       SignalChildren(SIGTERM, of_kind(ProcessKind::kIoWorker));
@@ -338,8 +331,8 @@ void Postmaster::AdvancePhase() {
   bool clients = Any(ProcessKind::kClientBackend);
   if (phase_ == Phase::kSmartShutdown && !clients) EnterPhase(Phase::kStoppingClients);
   if (phase_ == Phase::kStoppingClients && !clients) EnterPhase(Phase::kStoppingWorkers);
-  if (phase_ == Phase::kStoppingWorkers && !Any(ProcessKind::kParallelWorker) &&
-      !Any(ProcessKind::kViewWorker))
+  if (phase_ == Phase::kStoppingWorkers &&
+      std::ranges::none_of(kHelpers, [this](ProcessKind kind) { return Any(kind); }))
     EnterPhase(Phase::kStoppingIo);
   if (!children_.empty()) return;
   if (phase_ == Phase::kStoppingIo || phase_ == Phase::kQuitting) done_ = true;

@@ -14,11 +14,15 @@ class Checker {
   void Check(const Query& query) {
     for (const QueryRel& rel : query.rels) {
       if (rel.kind == RelKind::kTable) Require(*rel.table, kSelect);
-      if (rel.view != nullptr)
+      if (rel.view != nullptr) {
         CheckView(rel);
-      else if (rel.subquery != nullptr)
+        if (!rel.subquery->row_marks.empty()) Require(*rel.view, kUpdate);
+      } else if (rel.subquery != nullptr) {
         Check(*rel.subquery);
+      }
     }
+    for (const RowMark& mark : query.row_marks)
+      Require(*query.rels[static_cast<size_t>(mark.rel)].table, kUpdate);
     for (const Cte& cte : query.ctes) Check(*cte.query);
     ForEachSetOpLeaf(query.set_op, [&](const Query& leaf) { Check(leaf); });
     ForEachQueryExpr(query, [&](const Expr& expr) { Check(expr); });

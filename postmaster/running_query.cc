@@ -1,5 +1,7 @@
 #include "postmaster/running_query.h"
 
+#include <set>
+
 #include "catalog/connection.h"
 #include "catalog/partition_router.h"
 #include "common/bytes.h"
@@ -13,6 +15,7 @@
 #include "postmaster/view_reader.h"
 #include "postmaster/virtual_rows.h"
 #include "shm/process_table.h"
+#include "shm/transaction_table.h"
 #include "types/codec.h"
 
 namespace sluice {
@@ -44,6 +47,7 @@ RemoteSession RemoteSessionOf(const QuerySession& session) {
   remote.settings.bytea_output = settings.Text("bytea_output");
   remote.settings.extra_float_digits = static_cast<int>(settings.Integer("extra_float_digits"));
   remote.settings.xml_option = settings.Text("xmloption");
+  remote.settings.lock_timeout_ms = settings.Integer("lock_timeout");
   remote.limits.connections_max = static_cast<uint32_t>(settings.Integer("connections_per_server"));
   remote.admission_timeout_us = settings.Integer("admission_timeout") * 1000;
   remote.silence_timeout_us = settings.Integer("shard_silence_timeout") * 1000;
@@ -108,6 +112,7 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.admission_timeout_us = session.settings->Integer("admission_timeout") * 1000;
   context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
   leases_ = session.leases;
+  transaction_ = session.transaction;
   catalog_ = session.catalog;
   settings_version_ = session.settings->version();
   user_ = session.user;
@@ -158,9 +163,39 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   };
 }
 
+namespace {
+
+void CollectServers(const Plan& plan, std::set<Oid>* servers) {
+  if (plan.kind == PlanKind::kForeignScan)
+    servers->insert(static_cast<const ForeignScanPlan&>(plan).server);
+  for (const Plan* child : plan.children) CollectServers(*child, servers);
+}
+
+}  // namespace
+
+// What must be known of all servers of the plan before it begins.
+void RunningQuery::JoinServers() {
+  if (transaction_ == nullptr) return;
+  if (AnyRecovering()) {
+    std::set<Oid> servers;
+    CollectServers(*plan_->root, &servers);
+    for (const CtePlan& cte : plan_->ctes) CollectServers(*cte.plan, &servers);
+    for (const InitPlan& init : plan_->init_plans) CollectServers(*init.plan, &servers);
+    for (const SubPlan& sub : plan_->sub_plans) CollectServers(*sub.plan, &servers);
+    // Others than servers' oids are tables with sockets of their own.
+    std::erase_if(servers, [&](Oid server) { return !catalog_->servers.contains(server); });
+    std::vector<Oid> all(servers.begin(), servers.end());
+    if (all.size() > 1) transaction_->AwaitRecovery(all);
+  }
+  if (plan_->written_servers.empty()) return;
+  if (plan_->writes)
+    transaction_->JoinForWrite(plan_->written_servers, plan_->one_statement_each);
+  else
+    transaction_->JoinForLocks(plan_->written_servers);
+}
+
 Executor& RunningQuery::executor() {
-  if (executor_ == nullptr && !plan_->written_servers.empty())
-    context_.join_for_write(plan_->written_servers, plan_->one_statement_each);
+  if (executor_ == nullptr) JoinServers();
   if (executor_ == nullptr) executor_ = std::make_unique<Executor>(*plan_, context_);
   return *executor_;
 }
@@ -181,7 +216,7 @@ bool RunningQuery::CanBorrow() const {
       plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
     return false;
   const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
-  if (scan.row_limit != 0 || !scan.sql.starts_with("SELECT ")) return false;
+  if (scan.row_limit != 0 || scan.locks || !scan.sql.starts_with("SELECT ")) return false;
   return context_.transaction == nullptr || context_.transaction(scan.server).pin == 0;
 }
 

@@ -69,6 +69,7 @@ class RunningQuery {
   void MakeContext(const QuerySession& session, const QueryOptions& options);
   uint64_t RunBatches(RowSink* sink, uint64_t rows_max);
   uint64_t RunSlices(RowSink* sink, uint64_t rows_max);
+  void JoinServers();
   bool CanBorrow() const;
   std::optional<uint64_t> RunBorrowed(RowSink* sink);
   std::optional<uint64_t> RunOn(BorrowedConnection* connection, std::string_view server_name,
@@ -83,6 +84,7 @@ class RunningQuery {
   std::unique_ptr<Executor> executor_;
   bool done_ = false;
   LeaseSet* leases_ = nullptr;
+  DistributedTransaction* transaction_ = nullptr;
   std::shared_ptr<const Catalog> catalog_;
   uint64_t settings_version_ = 0;
   std::string user_;

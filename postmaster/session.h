@@ -167,6 +167,10 @@ class Session {
   CommandResult RunClose(const RawStatement& raw);
   // Sends the rows and returns the tag.
   std::string RunFetch(const RawStatement& raw, std::span<const int16_t> formats, bool describe);
+  void StoreCursor(Portal* portal);
+  void HoldCursors();
+  uint64_t FetchStored(Portal* portal, int direction, int64_t count, RowSink* sink);
+  uint64_t FetchRunning(Portal* portal, int direction, int64_t count, RowSink* sink);
   std::shared_ptr<Portal> FindCursor(const std::string& name) const;
 
   // --- session_copy.cc

@@ -139,15 +139,23 @@ void Session::StartTransaction() {
 
 void Session::Commit() {
   bool catalog_changed = catalog_pending_;
-  DropPortals(0);
   // The catalog's change is durable when all servers have promised theirs, before they are told to
   // carry it out: a change that another session's has overtaken undoes both.
-  auto commit_catalog = [this] {
-    Status status = follower_->store()->Commit(*catalog_, catalog_base_->generation);
+  auto commit_catalog = [this](const Decision* decision) {
+    Catalog changed = *catalog_;
+    // Those of living transactions may not be in the decision log yet, nor those of before a crash.
+    bool taken = transaction_table->catalog_taken.load(std::memory_order_acquire) != 0;  // T9
+    std::erase_if(changed.decisions, [&](const auto& known) {
+      return !IsLive(known.first) && (taken || EpochOf(known.first) == transaction_table->epoch);
+    });
+    if (decision != nullptr) changed.decisions.push_back({decision->number, decision->servers});
+    Status status = follower_->store()->Commit(changed, catalog_base_->generation);
     if (!status.ok()) throw QueryError(status.error());
   };
   try {
-    distributed_.Commit(catalog_changed ? commit_catalog : std::function<void()>());
+    HoldCursors();
+    DropPortals(0);
+    distributed_.Commit(catalog_changed ? commit_catalog : DistributedTransaction::CommitHere());
   } catch (const QueryError&) {
     Rollback();
     throw;
@@ -420,7 +428,7 @@ Session::CommandResult Session::RunDiscard(const RawStatement& raw) {
     case PG_QUERY__DISCARD_MODE__DISCARD_ALL:
       if (transaction_.in_block())
         Throw(sqlstate::kActiveSqlTransaction, "DISCARD ALL cannot run inside a transaction block");
-      DropPortals(0);
+      DropPortals(-1);
       settings_.ResetAll();
       statements_.clear();
       ForgetSequences();

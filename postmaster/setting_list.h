@@ -95,7 +95,10 @@
   X("statement_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements", \
     "Maximum duration of a statement; 0: none.") \
   X("lock_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements", \
-    "Accepted for clients that set it; locks are the shards' own.") \
+    "Maximum duration of a wait for a lock on a shard; 0: none.") \
+  X("deadlock_timeout", kInt, kSighup, "ms", "1000", 1, 2147483647, "", false, "Statements", \
+    "How long statements wait before it is checked whether they wait for each other over several " \
+    "servers.") \
   X("idle_in_transaction_session_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, \
     "Statements", "Ends sessions that idle in a transaction for so long; 0: never.") \
   X("idle_session_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Statements", \

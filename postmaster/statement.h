@@ -10,6 +10,7 @@
 #include "optimizer/planner.h"
 #include "parser/raw.h"
 #include "postmaster/completion.h"
+#include "postmaster/cursor_store.h"
 #include "postmaster/plan_cache.h"
 #include "postmaster/running_query.h"
 
@@ -73,7 +74,12 @@ struct Portal {
   size_t rows_sent = 0;
   std::string tag;  // a command's
   bool started = false;
-  uint64_t position = 0;  // cursor: rows fetched so far
+  // A cursor: rows fetched so far, and whether it stands behind the last; in a store: the row it
+  // stands on.
+  uint64_t position = 0;
+  bool at_end = false;
+  bool scroll = false, hold = false;
+  std::unique_ptr<CursorStore> store;  // instead of `running`
 };
 
 // A statement's part `node` as a statement of its own.

@@ -12,12 +12,8 @@
 #include "types/codec.h"
 
 namespace sluice {
-namespace {
 
-using Value = std::optional<std::string>;
-
-// A timestamptz as text that the view's column reads back; the zone's offset is part of it.
-Value Timestamp(int64_t at) {
+std::optional<std::string> TimestampValue(int64_t at) {
   if (at == 0) return std::nullopt;
   static const SessionSettings utc;
   Column column;
@@ -29,6 +25,10 @@ Value Timestamp(int64_t at) {
   AppendText(column, 0, utc, &text);
   return text;
 }
+
+namespace {
+
+using Value = std::optional<std::string>;
 
 Value TextOrNull(const char* text) {
   return text[0] == 0 ? std::nullopt : Value(text);
@@ -72,10 +72,10 @@ void ScanActivity(const VirtualRowSink& sink) {
         TextOrNull(a.client_addr),
         std::nullopt,
         client ? Value(std::to_string(a.client_port)) : std::nullopt,
-        Timestamp(a.backend_start),
-        Timestamp(a.xact_start),
-        Timestamp(a.query_start),
-        Timestamp(a.state_change),
+        TimestampValue(a.backend_start),
+        TimestampValue(a.xact_start),
+        TimestampValue(a.query_start),
+        TimestampValue(a.state_change),
         TextOrNull(wait.type),
         TextOrNull(wait.name),
         TextOrNull(NameOfState(a.state)),
@@ -386,6 +386,7 @@ void ScanVirtualTable(const QuerySession& session, std::string_view name,
   if (name == "jobs") return ScanJobs(session, row);
   if (name == "shards") return ScanShards(*session.catalog, row);
   if (name == "status") return ScanStatus(row);
+  if (name == "transactions") return ScanTransactions(session, row);
   const VirtualTable* table = FindVirtualTable("pg_catalog", name);
   bool here = table != nullptr && (table->kind == 'r' || IsEmptyView(name));
   if (here) return ScanSystemCatalog(session, *table, row);

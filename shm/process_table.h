@@ -19,7 +19,8 @@ namespace sluice {
   X(kIoWorker, "io worker")             \
   X(kParallelWorker, "parallel worker") \
   X(kClientBackend, "client backend")   \
-  X(kViewWorker, "view worker")
+  X(kViewWorker, "view worker")         \
+  X(kTransactionResolver, "transaction resolver")
 
 enum class ProcessKind : uint32_t {
 #define X(enumerator, name) enumerator,
@@ -75,11 +76,12 @@ struct alignas(64) ProcSlot {
 
 struct ProcessTable {
   uint32_t count;
-  // [0] postmaster, [1] io worker, then parallel workers, then backends, view worker.
+  // [0] postmaster, [1] io worker, then parallel workers, then backends, view worker, transaction
+  // resolver.
   ProcSlot* slots;
   uint32_t first_parallel_worker, parallel_workers;
   uint32_t first_backend, backends;
-  ProcNumber view_worker;
+  ProcNumber view_worker, transaction_resolver;
 };
 
 inline constexpr ProcNumber kPostmasterProc = 0;

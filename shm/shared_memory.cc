@@ -29,7 +29,7 @@ struct Layout {
 
 Layout Plan(const SharedMemoryConfig& config) {
   Layout layout{};
-  layout.slot_count = 2 + config.max_parallel_workers + config.max_connections + 1;
+  layout.slot_count = 2 + config.max_parallel_workers + config.max_connections + 2;
   layout.request_count = std::bit_ceil(std::max(config.request_ring_size, 2u));
   layout.chunk_count = static_cast<uint32_t>(config.chunk_pool_bytes / config.chunk_size_bytes);
   layout.extent_count = static_cast<uint32_t>(config.sparse_bytes / kExtentBytes);
@@ -62,7 +62,8 @@ void InitProcesses(ProcessTable* table, char* base, const Layout& layout,
   table->parallel_workers = config.max_parallel_workers;
   table->first_backend = 2 + config.max_parallel_workers;
   table->backends = config.max_connections;
-  table->view_worker = layout.slot_count - 1;
+  table->view_worker = layout.slot_count - 2;
+  table->transaction_resolver = layout.slot_count - 1;
   for (uint32_t i = 0; i < table->count; i++) {
     auto* slot = new (&table->slots[i]) ProcSlot{};
     InitLatch(&slot->latch);

@@ -1,5 +1,6 @@
 #include "shm/transaction_table.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fmt/format.h>
@@ -39,7 +40,6 @@ void CreateTransactionTable(uint32_t processes) {
   if (mapped == MAP_FAILED) Throw(sqlstate::kOutOfMemory, "could not create shared memory");
   transaction_table = new (mapped) TransactionTable{};
   transaction_table->count = processes;
-  transaction_table->resolver.store(kNoProc, std::memory_order_relaxed);
 }
 
 TransactionNumber NewTransactionNumber() {
@@ -73,10 +73,116 @@ bool IsLive(TransactionNumber number) {
   return false;
 }
 
+std::set<TransactionNumber> LiveTransactions() {
+  std::set<TransactionNumber> live;
+  for (uint32_t i = 0; i < transaction_table->count; i++)
+    if (TransactionNumber n = transaction_table->slots[i].number.load(std::memory_order_acquire))
+      live.insert(n);
+  return live;
+}
+
 void WakeResolver() {
   transaction_table->wake.store(1, std::memory_order_seq_cst);  // T4
-  ProcNumber resolver = transaction_table->resolver.load(std::memory_order_acquire);
-  if (resolver != kNoProc) SetLatch(&shared_memory->processes.slots[resolver].latch);
+  const ProcessTable& processes = shared_memory->processes;
+  SetLatch(&processes.slots[processes.transaction_resolver].latch);
+}
+
+void SetRecovering(const std::vector<uint32_t>& servers) {
+  TransactionTable& table = *transaction_table;
+  for (size_t i = 0; i < kRecoveringServersMax; i++)
+    table.recovering_servers[i].store(i < servers.size() ? servers[i] : 0,
+                                      std::memory_order_relaxed);
+  table.recovering.store(static_cast<uint32_t>(servers.size()), std::memory_order_release);
+}
+
+bool AnyRecovering() {
+  return transaction_table->recovering.load(std::memory_order_acquire) != 0;  // T5
+}
+
+std::vector<uint32_t> RecoveringServers() {
+  std::vector<uint32_t> servers;
+  for (const std::atomic<uint32_t>& entry : transaction_table->recovering_servers)
+    if (uint32_t server = entry.load(std::memory_order_acquire)) servers.push_back(server);
+  return servers;
+}
+
+bool IsRecovering(uint32_t server) {
+  uint32_t count = transaction_table->recovering.load(std::memory_order_acquire);
+  if (count > kRecoveringServersMax) return true;
+  std::vector<uint32_t> servers = RecoveringServers();
+  return count > 0 && std::find(servers.begin(), servers.end(), server) != servers.end();
+}
+
+void KeepRecovering(const std::vector<uint32_t>& servers) {
+  TransactionTable& table = *transaction_table;
+  if (table.recovering.load(std::memory_order_relaxed) > kRecoveringServersMax) {
+    if (servers.empty()) table.recovering.store(0, std::memory_order_release);
+    return;
+  }
+  uint32_t left = 0;
+  for (std::atomic<uint32_t>& entry : table.recovering_servers) {
+    uint32_t server = entry.load(std::memory_order_relaxed);
+    if (server == 0) continue;
+    bool keep = std::find(servers.begin(), servers.end(), server) != servers.end();
+    if (!keep) entry.store(0, std::memory_order_release);
+    left += keep;
+  }
+  table.recovering.store(left, std::memory_order_release);
+}
+
+uint32_t ShowPinned(uint64_t pin, uint64_t instance, uint32_t backend_pid) {
+  static uint32_t next = 0;  // where the last search ended: mostly the first try finds one
+  for (uint32_t i = 0; i < kPinnedConnectionsMax; i++) {
+    uint32_t at = (next + i) % kPinnedConnectionsMax;
+    PinnedConnection& entry = transaction_table->pinned[at];
+    if (entry.pin.load(std::memory_order_relaxed) != 0) continue;
+    entry.instance.store(instance, std::memory_order_relaxed);
+    entry.backend_pid.store(backend_pid, std::memory_order_relaxed);
+    entry.pin.store(pin, std::memory_order_release);  // T8
+    next = at + 1;
+    return at;
+  }
+  return kPinnedConnectionsMax;
+}
+
+void HidePinned(uint32_t entry) {
+  transaction_table->pinned[entry].pin.store(0, std::memory_order_release);  // T8
+}
+
+std::vector<PinnedRow> ReadPinned() {
+  std::vector<PinnedRow> rows;
+  for (const PinnedConnection& entry : transaction_table->pinned) {
+    uint64_t pin = entry.pin.load(std::memory_order_acquire);  // T8
+    if (pin == 0) continue;
+    PinnedRow row{pin, entry.instance.load(std::memory_order_acquire),
+                  entry.backend_pid.load(std::memory_order_acquire)};
+    // Pins are never used twice: the same one still stands with the same values.
+    if (entry.pin.load(std::memory_order_relaxed) == pin) rows.push_back(row);
+  }
+  return rows;
+}
+
+uint64_t HashInstance(const ConnectionSpec& spec) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (std::string_view wanted : {"hostaddr", "host", "port"}) {
+    std::string_view value;
+    for (size_t i = 0; i < spec.keywords.size(); i++)
+      if (spec.keywords[i] == wanted) value = spec.values[i];
+    for (unsigned char c : value) hash = (hash ^ c) * 0x100000001b3;
+    hash = (hash ^ 0xff) * 0x100000001b3;
+  }
+  return hash;
+}
+
+bool TakeDeadlock() {
+  if (transaction_table == nullptr) return false;
+  TransactionSlot& slot = transaction_table->slots[my_proc_number];
+  uint64_t chosen = slot.deadlocked_pin.exchange(0, std::memory_order_acquire);  // T7
+  if (chosen == 0) return false;
+  if (chosen != slot.pin.load(std::memory_order_relaxed)) return true;
+  Error error = MakeError(sqlstate::kDeadlockDetected, "deadlock detected");
+  error.Detail(slot.deadlock_detail);
+  throw QueryError(error.Hint("See server log for query details."));
 }
 
 }  // namespace sluice

@@ -30,6 +30,10 @@ namespace sluice {
   X(kViewWorkerMain, "Activity", "ViewWorkerMain", "Waiting in main loop of the view worker")     \
   X(kViewProgress, "IPC", "ViewProgress",                                                         \
     "Waiting for a materialized view to be created or to catch up")                               \
+  X(kTransactionResolverMain, "Activity", "TransactionResolverMain",                              \
+    "Waiting in main loop of the transaction resolver")                                           \
+  X(kTransactionRecovery, "IPC", "TransactionRecovery",                                           \
+    "Waiting until a server has carried out what was committed before a crash")                   \
   X(kCatalogLock, "Lock", "Catalog", "Waiting to change the catalog")                             \
   X(kPgSleep, "Timeout", "PgSleep", "Waiting due to a call to pg_sleep")
 

@@ -96,8 +96,9 @@ const std::vector<Mode>& Modes() {
   return modes;
 }
 
-// ORDER BY outside all parentheses: then the order of rows is part of the answer.
+// ORDER BY outside all parentheses, or a cursor's rows: then the order is part of the answer.
 bool IsOrdered(const std::string& sql) {
+  if (sql.starts_with("FETCH")) return true;
   int depth = 0;
   for (size_t i = 0; i < sql.size(); i++) {
     if (sql[i] == '(') depth++;

@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <random>
+#include <signal.h>
 #include <sstream>
 #include <stdexcept>
 #include <sys/socket.h>
@@ -171,6 +172,21 @@ Answer Client::QueryParams(const std::string& sql,
                                       values.data(), nullptr, nullptr, binary ? 1 : 0));
 }
 
+void Client::Send(const std::string& sql) {
+  PQsendQuery(raw(), sql.c_str());
+}
+
+std::optional<Answer> Client::Await(double seconds) {
+  if (!Eventually([&] { return PQconsumeInput(raw()) == 0 || PQisBusy(raw()) == 0; }, seconds))
+    return std::nullopt;
+  PGresult* last = nullptr;
+  while (PGresult* result = PQgetResult(raw())) {
+    PQclear(last);
+    last = result;
+  }
+  return AnswerTo(raw(), last);
+}
+
 Answer Client::Must(const std::string& sql) {
   Answer answer = Query(sql);
   if (!answer.sqlstate.empty())
@@ -303,8 +319,24 @@ void Cluster::StopShard(int shard, const std::string& mode) {
 
 void Cluster::StartShard(int shard) {
   std::string data = fmt::format("{}/shard{}", directory_, shard);
-  if (RunAsOwner({"/usr/lib/postgresql/15/bin/pg_ctl", "start", "-s", "-w", "-D", data, "-l",
-                  data + ".log"}) != 0)
+  // After a kill its shared memory is in use until the last child has noticed.
+  auto start = [&] {
+    return RunAsOwner({"/usr/lib/postgresql/15/bin/pg_ctl", "start", "-s", "-w", "-D", data, "-l",
+                       data + ".log"}) == 0;
+  };
+  if (!Eventually(start, 10)) throw std::runtime_error("cannot start " + data);
+}
+
+void Cluster::KillShard(int shard) {
+  int pid = ShardPid(shard);
+  if (pid > 0) kill(pid, SIGKILL);
+}
+
+void Cluster::KillServer() {
+  int pid = ServerPid();
+  if (pid <= 0 || kill(pid, SIGKILL) != 0) return;
+  std::string data = directory_ + "/sluice";
+  if (!Eventually([&] { return RunAsOwner({SluiceBinary(), "start", "-D", data}) == 0; }, 20))
     throw std::runtime_error("cannot start " + data);
 }
 

@@ -37,6 +37,9 @@ class Client {
   // Extended protocol, results in `binary` or text.
   Answer QueryParams(const std::string& sql, const std::vector<std::optional<std::string>>& params,
                      bool binary);
+  // Query in two parts: Await gives the last result, or none within `seconds`.
+  void Send(const std::string& sql);
+  std::optional<Answer> Await(double seconds);
   // Query, or a test failure with the server's words; for set-up.
   Answer Must(const std::string& sql);
   // The single value of a single row.
@@ -72,6 +75,10 @@ class Cluster {
   int ServerPid() const;
   void StopShard(int shard, const std::string& mode);  // pg_ctl's: fast, immediate
   void StartShard(int shard);
+  // SIGKILL to the shard's postmaster; StartShard starts it again.
+  void KillShard(int shard);
+  // SIGKILL to Sluice's postmaster, and a start.
+  void KillServer();
   // Runs one program as the user that owns the cluster; returns its exit status.
   int RunAsOwner(const std::vector<std::string>& command) const;
 

@@ -1,12 +1,8 @@
-// Transactions over several servers: all or nothing, whatever is killed meanwhile, and no read that
-// sees half of one.
-#include <atomic>
+// Transactions over several servers: all or nothing, locks, deadlocks. (transfer_test.cc: whatever
+// is killed meanwhile.)
 #include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
-#include <mutex>
-#include <random>
-#include <signal.h>
 #include <thread>
 
 #include "tests/harness.h"
@@ -202,116 +198,165 @@ TEST_F(TransactionTest, WhereNoDecisionCanBeWrittenAllIsRolledBack) {
   EXPECT_EQ(PreparedOnShards(), 0);
 }
 
-// Clients move money between accounts, others sum them all; the sum is right at every read, while
-// processes of Sluice and shards are killed and started again.
-class Transfers {
+// The answer of a statement that must have waited for the lock until now.
+class Waiting {
  public:
-  Transfers(const Cluster& cluster, unsigned seed) : cluster_(cluster) {
-    for (unsigned i = 0; i < 3; i++) threads_.emplace_back([=, this] { MoveMoney(seed + i); });
-    threads_.emplace_back([this] { ReadSums(false); });
-    threads_.emplace_back([this] { ReadSums(true); });
+  Waiting(Client& client, const std::string& sql) : client_(client) {
+    client_.Send(sql);
+    EXPECT_FALSE(client_.Await(0.2)) << "did not wait: " << sql;
   }
-  ~Transfers() { Stop(); }
-  void Stop() {
-    stop_ = true;
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+  Answer Get() {
+    std::optional<Answer> answer = client_.Await(20);
+    return answer ? *answer : Answer{.sqlstate = "none"};
   }
-  int moved() const { return moved_; }
-  int sums() const { return sums_; }
-  std::vector<std::string> wrong() const { return wrong_; }
 
  private:
-  void MoveMoney(unsigned seed) {
-    std::mt19937 random(seed);
-    while (!stop_) {
-      Client client(cluster_.Url());
-      while (!stop_ && client.connected()) {
-        int from = static_cast<int>(random() % kAccounts) + 1;
-        int to = static_cast<int>(random() % kAccounts) + 1;
-        // The lower first, so that no two wait for each other.
-        int amount = static_cast<int>(random() % 100);
-        if (from > to) std::swap(from, to), amount = -amount;
-        Answer answer =
-            client.Query(fmt::format("UPDATE account SET balance = balance - {0} WHERE id = {1};"
-                                     "UPDATE account SET balance = balance + {0} WHERE id = {2}",
-                                     amount, from, to));
-        if (answer.sqlstate.empty()) moved_++;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-  }
-  void ReadSums(bool repeatable) {
-    while (!stop_) {
-      Client client(cluster_.Url());
-      while (!stop_ && client.connected()) {
-        if (repeatable) client.Query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-        Answer answer = client.Query("SELECT sum(balance) FROM account");
-        if (repeatable) client.Query("COMMIT");
-        if (!answer.sqlstate.empty() || answer.rows.empty()) continue;
-        sums_++;
-        if (*answer.rows[0][0] == kTotal) continue;
-        std::lock_guard<std::mutex> lock(mutex_);
-        wrong_.push_back(*answer.rows[0][0] + (repeatable ? " in REPEATABLE READ" : ""));
-        stop_ = true;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-  }
-
-  const Cluster& cluster_;
-  std::atomic<bool> stop_ = false;
-  std::atomic<int> moved_ = 0, sums_ = 0;
-  std::mutex mutex_;
-  std::vector<std::string> wrong_;
-  std::vector<std::thread> threads_;
+  Client& client_;
 };
 
-TEST_F(TransactionTest, TheSumIsRightAtEveryRead) {
-  Transfers transfers(*cluster_, 1);
-  std::this_thread::sleep_for(std::chrono::seconds(3));
-  transfers.Stop();
-  EXPECT_EQ(transfers.wrong(), std::vector<std::string>());
-  EXPECT_GT(transfers.moved(), 10);
-  EXPECT_GT(transfers.sums(), 10);
-  EXPECT_EQ(PreparedOnShards(), 0);
+std::string Raise(const std::string& id) {
+  return "UPDATE account SET balance = balance + 1 WHERE id = " + id;
 }
 
-TEST_F(TransactionTest, TheSumIsRightAtEveryReadWhileProcessesAndShardsAreKilled) {
-  const char* given = std::getenv("SLUICE_TEST_SEED");
-  unsigned seed =
-      given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device()();
-  const char* wanted = std::getenv("SLUICE_TRANSFER_SECONDS");
-  int seconds = wanted != nullptr ? std::atoi(wanted) : 12;
-  fmt::print("SLUICE_TEST_SEED={}\n", seed);
-  std::mt19937 random(seed);
-  int moved = 0;
-  {
-    Transfers transfers(*cluster_, seed);
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-    for (int turn = 0; std::chrono::steady_clock::now() < end; turn++) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300 + random() % 700));
-      if (turn % 2 == 0) {
-        // A process of Sluice: whichever kind comes.
-        Client client(cluster_->Url());
-        Answer pids = client.Query(
-            "SELECT pid FROM pg_stat_activity WHERE backend_type <> 'postmaster' ORDER BY pid");
-        if (pids.rows.empty()) continue;
-        kill(std::stoi(*pids.rows[random() % pids.rows.size()][0]), SIGKILL);
-      } else {
-        int shard = static_cast<int>(random() % kShards) + 1;
-        cluster_->StopShard(shard, "immediate");
-        cluster_->StartShard(shard);
-      }
-    }
-    transfers.Stop();
-    EXPECT_EQ(transfers.wrong(), std::vector<std::string>());
-    moved = transfers.moved();
+TEST_F(TransactionTest, ADeadlockOverTwoServersEndsTheYoungestTransaction) {
+  Client elder(cluster_->Url()), younger(cluster_->Url());
+  elder.Must("BEGIN");
+  elder.Must(Raise(here_));
+  younger.Must("BEGIN");
+  younger.Must(Raise(there_));
+  Waiting first(elder, Raise(there_));
+  younger.Send(Raise(here_));
+  std::optional<Answer> answer = younger.Await(20);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->sqlstate, "40P01");
+  EXPECT_EQ(answer->message, "deadlock detected");
+  EXPECT_NE(answer->detail.find("waits for ShareLock on transaction "), std::string::npos)
+      << answer->detail;
+  EXPECT_NE(answer->detail.find("; blocked by process "), std::string::npos);
+  EXPECT_EQ(answer->hint, "See server log for query details.");
+  EXPECT_EQ(first.Get().sqlstate, "");
+  EXPECT_EQ(younger.Query("SELECT 1").sqlstate, "25P02");
+  younger.Must("ROLLBACK");
+  elder.Must("COMMIT");
+  EXPECT_EQ(BalanceOf(here_), "1001");
+  EXPECT_EQ(BalanceOf(there_), "1001");
+}
+
+TEST_F(TransactionTest, ADeadlockOfThreeSessionsInARingIsBroken) {
+  Client third(cluster_->ShardUrl(3));
+  std::string ids[] = {here_, there_, third.Value("SELECT min(id) FROM account")};
+  std::vector<std::unique_ptr<Client>> clients;
+  for (const std::string& id : ids) {
+    clients.push_back(std::make_unique<Client>(cluster_->Url()));
+    clients.back()->Must("BEGIN");
+    clients.back()->Must(Raise(id));
   }
-  EXPECT_GT(moved, 0);
-  EXPECT_TRUE(Eventually([] { return PreparedOnShards() == 0; }, 30)) << PreparedOnShards();
-  EXPECT_TRUE(Eventually([] { return Client(cluster_->Url()).connected(); }, 20));
-  EXPECT_EQ(Sum(), kTotal);
+  for (int i = 0; i < 3; i++) clients[i]->Send(Raise(ids[(i + 1) % 3]));
+  // The youngest fails; the one that waited for it goes on, and when that has committed the last.
+  std::optional<Answer> youngest = clients[2]->Await(20);
+  ASSERT_TRUE(youngest);
+  EXPECT_EQ(youngest->sqlstate, "40P01");
+  std::optional<Answer> second = clients[1]->Await(20);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->sqlstate, "");
+  clients[1]->Must("COMMIT");
+  std::optional<Answer> eldest = clients[0]->Await(20);
+  ASSERT_TRUE(eldest);
+  EXPECT_EQ(eldest->sqlstate, "");
+  clients[0]->Must("COMMIT");
+}
+
+TEST_F(TransactionTest, WhoOnlyWaitsIsNotTakenForDeadlocked) {
+  Client holder(cluster_->Url()), a(cluster_->Url()), b(cluster_->Url());
+  holder.Must("BEGIN");
+  holder.Must(Move(here_, there_, 1));
+  a.Must("BEGIN");
+  b.Must("BEGIN");
+  Waiting waits_here(a, Raise(here_)), waits_there(b, Raise(there_));
+  sleep(4);  // several times deadlock_timeout
+  holder.Must("COMMIT");
+  EXPECT_EQ(waits_here.Get().sqlstate, "");
+  EXPECT_EQ(waits_there.Get().sqlstate, "");
+  a.Must("COMMIT");
+  b.Must("COMMIT");
+}
+
+TEST_F(TransactionTest, LockTimeoutEndsAWaitForALock) {
+  Client holder(cluster_->Url()), client(cluster_->Url());
+  holder.Must("BEGIN");
+  holder.Must(Raise(here_));
+  client.Must("SET lock_timeout = '300ms'");
+  for (const char* begin : {"SELECT 1", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"}) {
+    client.Must(begin);
+    Answer answer = client.Query(Raise(here_));
+    EXPECT_EQ(answer.sqlstate, "55P03") << begin << answer.message;
+    EXPECT_EQ(answer.message, "canceling statement due to lock timeout");
+    client.Query("ROLLBACK");
+  }
+  // In the middle of a transaction, and back.
+  client.Must("SET lock_timeout = 0");
+  client.Must("BEGIN");
+  client.Must(Raise(there_));
+  client.Must("SET LOCAL lock_timeout = '200ms'");
+  EXPECT_EQ(client.Query(Raise(here_)).sqlstate, "55P03");
+  client.Must("ROLLBACK");
+  Waiting waits(client, Raise(here_));
+  holder.Must("ROLLBACK");
+  EXPECT_EQ(waits.Get().sqlstate, "");
+}
+
+TEST_F(TransactionTest, TimeoutsAreReportedAsWhatTheyAre) {
+  Client holder(cluster_->Url()), client(cluster_->Url());
+  holder.Must("BEGIN");
+  holder.Must(Raise(here_));
+  // Longer than deadlock_timeout, and no deadlock.
+  client.Must("SET statement_timeout = '2500ms'");
+  client.Must("BEGIN");
+  client.Must(Raise(there_));
+  Answer answer = client.Query(Raise(here_));
+  EXPECT_EQ(answer.sqlstate, "57014");
+  EXPECT_EQ(answer.message, "canceling statement due to statement timeout");
+  client.Must("ROLLBACK");
+
+  Client idler(cluster_->Url());
+  idler.Must("SET idle_in_transaction_session_timeout = '300ms'");
+  idler.Must("BEGIN");
+  idler.Must(Raise(there_));
+  sleep(1);
+  // libpq may have seen the end of the connection before what was said last.
+  std::string state = idler.Query("SELECT 1").sqlstate;
+  EXPECT_TRUE(state == "25P03" || state == "lost connection") << state;
+  holder.Must("ROLLBACK");
+  // Its locks are free.
+  client.Must("SET lock_timeout = '5s'");
+  client.Must(Raise(there_));
+}
+
+TEST_F(TransactionTest, RowsThatWereOnlyLockedNeedNoTwoPhases) {
+  Client client(cluster_->Url()), other(cluster_->Url());
+  client.Must("BEGIN");
+  client.Must(fmt::format("SELECT * FROM account WHERE id IN ({}, {}) FOR UPDATE", here_, there_));
+  EXPECT_EQ(InTransactionOnShards(), 2);
+  client.Must("COMMIT");
+  EXPECT_EQ(other
+                .Must(fmt::format("SELECT * FROM account WHERE id IN ({}, {}) FOR UPDATE NOWAIT",
+                                  here_, there_))
+                .rows.size(),
+            2u);
+}
+
+TEST_F(TransactionTest, RowLocksThatCouldNotBeExactAreRefused) {
+  Client client(cluster_->Url());
+  for (const char* sql : {"SELECT * FROM account LIMIT 1 FOR UPDATE SKIP LOCKED",
+                          "SELECT * FROM account WHERE id IN (SELECT id FROM account FOR UPDATE)"})
+    EXPECT_EQ(client.Query(sql).sqlstate, "0A000") << sql;
+  // On one server Postgres does it.
+  EXPECT_EQ(client
+                .Must(fmt::format("SELECT id FROM account WHERE id = {} LIMIT 1 FOR UPDATE SKIP "
+                                  "LOCKED",
+                                  here_))
+                .rows.size(),
+            1u);
 }
 
 }  // namespace
