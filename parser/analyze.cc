@@ -101,8 +101,8 @@ Query* TransformPlainSelect(ParseState& p, const PgQuery__SelectStmt& statement)
                  !query->windows.empty() || !query->distinct_on.empty();
   if (!p.select_functions.empty() && grouped)
     RefuseAt(p, -1, "a set-returning function in the select list of a grouped query");
-  CheckAggregates(p, *query);
   TransformLocking(p, statement, query);
+  CheckAggregates(p, *query);
   return query;
 }
 

@@ -44,7 +44,9 @@ LockWaitPolicy WaitPolicyOf(const PgQuery__LockingClause& clause) {
 }
 
 // A row of the result must be one row of each table.
-void CheckLockable(const ParseState& p, const Query& query, LockStrength strength) {
+// `aggregates`: the query has some, which it does not tell yet.
+void CheckLockable(const ParseState& p, const Query& query, LockStrength strength,
+                   bool aggregates = false) {
   auto forbid = [&](bool there, const char* what) {
     if (there)
       ThrowAt(p, -1, sqlstate::kFeatureNotSupported, "{} is not allowed with {}", NameOf(strength),
@@ -54,7 +56,7 @@ void CheckLockable(const ParseState& p, const Query& query, LockStrength strengt
   forbid(query.distinct || !query.distinct_on.empty(), "DISTINCT clause");
   forbid(!query.group_by.empty() || !query.grouping_sets.empty(), "GROUP BY clause");
   forbid(query.having != nullptr, "HAVING clause");
-  forbid(query.has_aggregates, "aggregate functions");
+  forbid(query.has_aggregates || aggregates, "aggregate functions");
   forbid(!query.windows.empty(), "window functions");
 }
 
@@ -160,7 +162,7 @@ void TransformLocking(ParseState& p, const PgQuery__SelectStmt& statement, Query
   for (size_t i = 0; i < statement.n_locking_clause; i++) {
     const PgQuery__LockingClause& clause = *statement.locking_clause[i]->locking_clause;
     Locking locking(p, StrengthOf(clause), WaitPolicyOf(clause));
-    CheckLockable(p, *query, StrengthOf(clause));
+    CheckLockable(p, *query, StrengthOf(clause), p.has_aggregates);
     if (!p.select_functions.empty())
       ThrowAt(p, -1, sqlstate::kFeatureNotSupported,
               "{} is not allowed with set-returning functions in the target list",

@@ -82,7 +82,6 @@ FETCH FROM lost;
 -- An error of the query that shows at COMMIT.
 BEGIN;
 DECLARE broken CURSOR WITH HOLD FOR SELECT 10 / (id - 30) FROM orders WHERE id < 60 ORDER BY id;
-FETCH 1 FROM broken;
 COMMIT;
 FETCH FROM broken;
 CLOSE ALL;

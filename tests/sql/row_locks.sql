@@ -4,7 +4,7 @@ SELECT id, qty FROM orders WHERE id < 50 ORDER BY id FOR UPDATE;
 SELECT id, qty FROM orders WHERE id = 7 FOR NO KEY UPDATE;
 SELECT id, qty FROM orders WHERE id < 50 AND qty > 3 ORDER BY qty, id LIMIT 5 FOR SHARE;
 SELECT id FROM orders WHERE id < 50 ORDER BY id LIMIT 3 OFFSET 2 FOR KEY SHARE;
-SELECT id, qty FROM orders WHERE id < 50 FOR UPDATE SKIP LOCKED;
+SELECT id, qty FROM orders ORDER BY id FOR UPDATE SKIP LOCKED;
 SELECT id, qty FROM orders WHERE id < 50 FOR UPDATE NOWAIT;
 SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id WHERE o.id < 50 ORDER BY 1 FOR UPDATE;
 SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id WHERE o.id < 50 ORDER BY 1 FOR UPDATE OF o FOR SHARE OF c NOWAIT;
