@@ -78,6 +78,8 @@ class DdlTest : public testing::Test {
     auto has = [&](const char* text) { return sql.find(text) != std::string::npos; };
     if (has("pg_database")) {
       result.rows.push_back(Row({"c", shard.locale, ""}));
+    } else if (has("max_prepared_transactions")) {
+      result.rows.push_back(Row({"100"}));
     } else if (has("FROM pg_index")) {
       for (const char* column : shard.key) result.rows.push_back(Row({"orders", column}));
     } else if (has("FROM pg_class")) {

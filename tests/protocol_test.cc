@@ -393,6 +393,27 @@ TEST_F(Protocol, WrongCountsInBindAreProtocolViolations) {
   EXPECT_EQ(SqlStateOf(client.UntilReady()), "22P02");
 }
 
+TEST_F(Protocol, TwoResultFormatsForSeventeenColumnsAreRefused) {
+  RawClient client(port_);
+  client.Start();
+  std::string columns = "1";
+  for (int i = 2; i <= 17; i++) columns += ", " + std::to_string(i);
+  client.Send(Parse("", "SELECT " + columns) +
+              Message('B', Body()
+                               .CString("")
+                               .CString("")
+                               .Int<int16_t>(0)
+                               .Int<int16_t>(0)
+                               .Int<int16_t>(2)
+                               .Int<int16_t>(0)
+                               .Int<int16_t>(1)) +
+              kSync);
+  auto messages = client.UntilReady();
+  EXPECT_EQ(Types(messages), "1EZ");
+  EXPECT_EQ(Field(messages[1], 'C'), "08P01");
+  EXPECT_EQ(Field(messages[1], 'M'), "bind message has 2 result formats but query has 17 columns");
+}
+
 TEST_F(Protocol, NamesOfStatementsAndPortalsAreChecked) {
   RawClient client(port_);
   client.Start();

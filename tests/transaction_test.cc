@@ -359,5 +359,85 @@ TEST_F(TransactionTest, RowLocksThatCouldNotBeExactAreRefused) {
             1u);
 }
 
+TEST_F(TransactionTest, AServerLostBeforeItCarriedOutADecisionIsNotReadWithOthersUntilItHas) {
+  // At different moments of the commit, until one was behind the decision.
+  int decided = 0;
+  for (int round = 0; round < 12 && decided == 0; round++) {
+    Client writer(cluster_->Url());
+    writer.Must("BEGIN");
+    writer.Must(Move(here_, there_, 100));
+    writer.Send("COMMIT");
+    usleep(static_cast<useconds_t>(500 + 400 * round));
+    cluster_->KillShard(2);
+    std::optional<Answer> answer = writer.Await(40);
+    ASSERT_TRUE(answer);
+    cluster_->StartShard(2);
+    decided += answer->sqlstate.empty();
+    // Whatever came of it: whole.
+    Client reader(cluster_->Url());
+    ASSERT_TRUE(Eventually(
+        [&] {
+          return reader.Query("SELECT sum(balance) FROM account").Text(true) ==
+                 fmt::format("[{}] \n", kTotal);
+        },
+        20));
+  }
+  EXPECT_TRUE(Eventually([] { return PreparedOnShards() == 0; }, 20));
+}
+
+TEST_F(TransactionTest, ExplainAnalyzeOfAWithQueryThatInsertsInserts) {
+  Client client(cluster_->Url());
+  Answer plan = client.Must(
+      "EXPLAIN ANALYZE WITH a AS (INSERT INTO account VALUES (1001, 5), (1002, 6), (1003, 7) "
+      "RETURNING *) SELECT * FROM a");
+  EXPECT_NE(plan.Text(true).find("rows=3"), std::string::npos) << plan.Text(true);
+  EXPECT_EQ(client.Value("SELECT sum(balance) FROM account WHERE id > 1000"), "18");
+}
+
+TEST_F(TransactionTest, TheViewOfTransactionsShowsWhatIsPreparedAndWhere) {
+  Client client(cluster_->Url()), shard(cluster_->ShardUrl(2));
+  EXPECT_EQ(client.Must("SELECT * FROM sluice.transactions").rows.size(), 0u);
+  std::string gid = "sluice_" + NodeId() + "_0_78";
+  shard.Must("BEGIN");
+  shard.Must(Raise(there_));
+  shard.Must("PREPARE TRANSACTION '" + gid + "'");
+  Answer shown = client.Must("SELECT gid, state, server, server_state FROM sluice.transactions");
+  // The resolver may have been faster.
+  if (!shown.rows.empty())
+    EXPECT_EQ(shown.Text(true), "[" + gid + "] [undecided] [shard2] [prepared] \n");
+  EXPECT_TRUE(Eventually([] { return PreparedOnShards() == 0; }, 20));
+  EXPECT_EQ(client.Must("SELECT * FROM sluice.transactions").rows.size(), 0u);
+}
+
+TEST(UnpreparableShards, AreWarnedOfAndWritesOverSeveralAreRefusedWithAHint) {
+  Cluster cluster(
+      Cluster::Options{.shards = 2, .shard_settings = {"max_prepared_transactions = 0"}});
+  for (int shard = 1; shard <= 2; shard++)
+    Client(cluster.ShardUrl(shard)).Must("CREATE TABLE t (id int PRIMARY KEY, v int)");
+  Client client(cluster.Url());
+  std::vector<std::string> notices;
+  PQsetNoticeProcessor(
+      client.raw(),
+      [](void* to, const char* text) {
+        static_cast<std::vector<std::string>*>(to)->push_back(text);
+      },
+      &notices);
+  client.Must("CALL sluice.attach_table('t', rule => 'hash', partition_column => 'id')");
+  ASSERT_EQ(notices.size(), 2u);
+  EXPECT_NE(notices[0].find("WARNING:  prepared transactions are disabled on server \"shard1\""),
+            std::string::npos)
+      << notices[0];
+  Answer answer = client.Query("INSERT INTO t SELECT g, g FROM generate_series(1, 20) g");
+  EXPECT_EQ(answer.sqlstate, "55000");
+  EXPECT_EQ(answer.message, "prepared transactions are disabled");
+  EXPECT_EQ(answer.hint, "Set max_prepared_transactions to a nonzero value.");
+  EXPECT_EQ(client.Value("SELECT count(*) FROM t"), "0");
+  // One server needs none, and a setting allows the rest at its risk.
+  client.Must("INSERT INTO t VALUES (1, 1)");
+  client.Must("SET multi_shard_commit = 'one_phase_unsafe'");
+  client.Must("INSERT INTO t SELECT g, g FROM generate_series(2, 20) g");
+  EXPECT_EQ(client.Value("SELECT count(*) FROM t"), "20");
+}
+
 }  // namespace
 }  // namespace sluice::test
