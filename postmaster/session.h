@@ -2,6 +2,7 @@
 // itself lies in session_*.cc by subject; errors are caught once, in Run.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -118,6 +119,9 @@ class Session {
   std::string_view CheckBinaryParameter(Oid type, std::string_view bytes, size_t index,
                                         Arena* arena) const;
   std::shared_ptr<Statement> FindStatement(const std::string& name) const;
+  std::shared_ptr<Statement> FindRecent(std::string_view text,
+                                        const std::vector<Oid>& declared) const;
+  std::shared_ptr<Statement> ParseAnew(std::string_view text, std::vector<Oid> declared);
   std::shared_ptr<Portal> FindPortal(const std::string& name) const;
   std::vector<ColumnDescription> DescribeStatement(const Statement& statement);
   void CheckResultFormats(const Portal& portal, size_t columns) const;
@@ -198,6 +202,9 @@ class Session {
   std::unique_ptr<LeaseSet> leases_;  // before the portals, whose queries use them
   DistributedTransaction distributed_{[this] { return MakeQuerySession(); }};
   std::map<std::string, std::shared_ptr<Statement>> statements_;
+  // What Parse made last, with its text: drivers that prepare nothing send the same text again and
+  // again, and find its analysis and its plans here.
+  std::deque<std::pair<std::string, std::shared_ptr<Statement>>> recent_;
   std::map<std::string, std::shared_ptr<Portal>> portals_;
   bool ready_wanted_ = true;   // ReadyForQuery is due before the next read
   bool skip_to_sync_ = false;  // after an error in the extended protocol

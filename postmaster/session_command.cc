@@ -431,9 +431,11 @@ Session::CommandResult Session::RunDiscard(const RawStatement& raw) {
       DropPortals(-1);
       settings_.ResetAll();
       statements_.clear();
+      recent_.clear();
       ForgetSequences();
       return {"DISCARD ALL", std::nullopt};
     case PG_QUERY__DISCARD_MODE__DISCARD_PLANS:
+      recent_.clear();
       return {"DISCARD PLANS", std::nullopt};
     case PG_QUERY__DISCARD_MODE__DISCARD_SEQUENCES:
       ForgetSequences();

@@ -23,6 +23,33 @@ void Session::Parse(BodyReader body) {
   else if (statements_.contains(name))
     Throw(sqlstate::kDuplicatePreparedStatement, "prepared statement \"{}\" already exists", name);
 
+  std::shared_ptr<Statement> statement = FindRecent(text, declared);
+  if (statement != nullptr)
+    RequireNotFailed(*statement);
+  else
+    statement = ParseAnew(text, std::move(declared));
+  statements_[name] = std::move(statement);
+  MessageWriter message(client_.out());
+  message.Begin('1');
+  message.End();
+  EndStatement("parse");
+}
+
+// Good only for the catalog and the settings of now: an analysis that is done again must not change
+// the result's type, while a new statement may.
+std::shared_ptr<Statement> Session::FindRecent(std::string_view text,
+                                               const std::vector<Oid>& declared) const {
+  for (const auto& [recent_text, statement] : recent_) {
+    if (recent_text != text || statement->declared_types != declared) continue;
+    bool good = !statement->is_query || (statement->analysed() && statement->catalog == catalog_ &&
+                                         statement->settings_version == settings_.version());
+    if (good) return statement;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Statement> Session::ParseAnew(std::string_view text, std::vector<Oid> declared) {
+  constexpr size_t kRecentStatements = 8, kRecentTextMax = 4096;
   std::optional<std::string> call = TranslateExtraCommand(text);
   auto parsed = std::make_shared<const ParsedSql>(ParseSql(call ? *call : text));
   if (parsed->statements().size() > 1)
@@ -37,11 +64,12 @@ void Session::Parse(BodyReader body) {
     Analyze(statement.get());
   else
     statement->param_types = statement->declared_types;
-  statements_[name] = std::move(statement);
-  MessageWriter message(client_.out());
-  message.Begin('1');
-  message.End();
-  EndStatement("parse");
+  if (text.size() <= kRecentTextMax) {
+    std::erase_if(recent_, [&](const auto& recent) { return recent.first == text; });
+    recent_.emplace_front(text, statement);
+    if (recent_.size() > kRecentStatements) recent_.pop_back();
+  }
+  return statement;
 }
 
 std::shared_ptr<Statement> Session::FindStatement(const std::string& name) const {

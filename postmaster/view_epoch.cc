@@ -40,13 +40,26 @@ bool ViewWorker::EpochIsDue(int64_t now_us) const {
                    !feed->reader().ready().empty();
   }
   // What was left waits for the other part of a transaction: until something else has come.
-  if ((ready > 0 && missing_halves_.empty()) || ready != ready_left_) return true;
+  if (((ready > 0 && missing_halves_.empty()) || ready != ready_left_) && !MoreToShare(now_us))
+    return true;
   if (unconfirmed && now_us - last_epoch_us_ >= kConfirmUs) return true;
   for (const auto& [oid, source] : sources_) {
     if (!source->stored) continue;
     for (const auto& leaf : source->leaves)
       if (leaf->dirty() || leaf->HasRowsToInsert()) return true;
   }
+  return false;
+}
+
+// Whether nothing has come but marks of pieces, and others that are being read will come soon.
+bool ViewWorker::MoreToShare(int64_t now_us) const {
+  if (now_us - last_epoch_us_ >= kPieceWaitUs) return false;
+  for (const auto& [server, feed] : feeds_)
+    for (const ShardTransaction& transaction : feed->reader().ready())
+      if (!transaction.changes.empty() || transaction.marks.empty()) return false;
+  for (const auto& [oid, source] : sources_)
+    for (const auto& leaf : source->leaves)
+      if (leaf->phase() == ViewLeaf::Phase::kRead && leaf->reading()) return true;
   return false;
 }
 
@@ -230,6 +243,9 @@ void ViewWorker::Gather(const std::map<ShardFeed*, size_t>& cut, Input* input) {
       reached = std::max(reached, feed->reader().received_lsn());
     input->reached[feed] = reached;
   }
+  // Those of one table's shard as they came; the shards in the order that their rows are stored in.
+  std::stable_sort(input->steps.begin(), input->steps.end(),
+                   [](const Step& a, const Step& b) { return a.leaf->oid() < b.leaf->oid(); });
 }
 
 // --- steps → the graph

@@ -40,6 +40,7 @@ class ViewLeaf {
   int64_t wake_at_us() const { return wake_at_us_; }
 
   Phase phase() const { return phase_; }
+  bool reading() const { return reading_; }
   bool described() const { return backfill_.has_value(); }
   const std::optional<Error>& error() const { return error_; }
   const LeafDescription& description() const { return description_; }

@@ -460,6 +460,7 @@ int ViewWorker::TimeoutMs(int64_t now_us) const {
   for (const auto& [server, feed] : feeds_) consider(feed->wake_at_us());
   for (const auto& [oid, source] : sources_)
     for (const auto& leaf : source->leaves) consider(leaf->wake_at_us());
+  if (MoreToShare(now_us)) consider(last_epoch_us_ + kPieceWaitUs);
   for (const auto& [oid, us] : source_next_us_) consider(us > now_us ? us : 0);
   for (const auto& [oid, us] : edge_next_us_) consider(us > now_us ? us : 0);
   return static_cast<int>(std::max<int64_t>(0, (at_us - now_us + 999) / 1000));

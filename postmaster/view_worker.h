@@ -110,6 +110,9 @@ class ViewWorker {
 
   // --- view_epoch.cc
   bool EpochIsDue(int64_t now_us) const;
+  // Pieces of backfills wait so long for those of other shards, to share an epoch with them.
+  static constexpr int64_t kPieceWaitUs = 30'000;
+  bool MoreToShare(int64_t now_us) const;
   void RunEpoch(int64_t now_us);
   std::map<ShardFeed*, size_t> Cut(int64_t now_us);
   void Gather(const std::map<ShardFeed*, size_t>& cut, Input* input);

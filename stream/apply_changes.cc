@@ -1,4 +1,7 @@
 // Changes of a shard's table → its copy in the store, and the copy's net change.
+#include <algorithm>
+#include <numeric>
+
 #include "common/error.h"
 #include "stream/graph_node.h"
 #include "types/codec.h"
@@ -9,16 +12,21 @@ namespace {
 // Wire values of some rows as columns. Values that are not there are NULL.
 class WireRows {
  public:
-  explicit WireRows(std::span<const Oid> types)
-      : types_(types.begin(), types.end()), buffer_(types), nulls_(types.size() * kBatchRows) {}
+  // `places`: of each column in a row; none: as they come.
+  explicit WireRows(std::span<const Oid> types, std::span<const int> places = {})
+      : types_(types.begin(), types.end()),
+        places_(places.begin(), places.end()),
+        buffer_(types),
+        nulls_(types.size() * kBatchRows) {}
 
   void Decode(std::span<const WireValue* const> rows) {
     buffer_.Clear();
     const char* at[kBatchRows];
     int32_t lengths[kBatchRows];
     for (size_t c = 0; c < types_.size(); c++) {
+      size_t place = places_.empty() ? c : static_cast<size_t>(places_[c]);
       for (size_t i = 0; i < rows.size(); i++) {
-        const WireValue value = rows[i] == nullptr ? WireValue{} : rows[i][c];
+        const WireValue value = rows[i] == nullptr ? WireValue{} : rows[i][place];
         at[i] = value.data;
         lengths[i] = std::max(value.length, WireValue::kNull);
       }
@@ -43,6 +51,7 @@ class WireRows {
 
  private:
   std::vector<Oid> types_;
+  std::vector<int> places_;
   BatchBuffer buffer_;
   std::vector<uint8_t> nulls_;
   Batch batch_;
@@ -65,18 +74,25 @@ class SourceWriter {
       node_->key_encoder = std::make_unique<KeyEncoder>(KeyTypes(node_->info));
   }
 
-  void Apply(const ChangeBatch& changes, size_t first, size_t count) {
+  void Apply(const ChangeBatch& changes) {
+    std::vector<uint32_t> order = OrderByKey(changes);
+    for (size_t first = 0; first < order.size(); first += kBatchRows)
+      Apply(changes, std::span(order).subspan(first, std::min(kBatchRows, order.size() - first)));
+  }
+
+  void Apply(const ChangeBatch& changes, std::span<const uint32_t> which) {
+    size_t count = which.size();
     std::vector<const WireValue*> new_rows(count), old_rows(count);
     bool any_old = false;
     for (size_t i = 0; i < count; i++) {
-      if (changes.has_new(first + i)) new_rows[i] = changes.new_row(first + i);
-      if (changes.has_old(first + i)) old_rows[i] = changes.old_row(first + i);
+      if (changes.has_new(which[i])) new_rows[i] = changes.new_row(which[i]);
+      if (changes.has_old(which[i])) old_rows[i] = changes.old_row(which[i]);
       any_old |= old_rows[i] != nullptr;
     }
     rows_.Decode(new_rows);
     if (any_old) old_rows_.Decode(old_rows);
     for (size_t i = 0; i < count; i++) {
-      ChangeKind kind = changes.kind(first + i);
+      ChangeKind kind = changes.kind(which[i]);
       bool has_old = old_rows[i] != nullptr;
       if (node_->info.keyed)
         ApplyKeyed(kind, has_old, new_rows[i], i);
@@ -88,10 +104,7 @@ class SourceWriter {
   void Insert(std::span<const Column> columns, size_t rows) {
     for (size_t row = 0; row < rows; row++) {
       if (node_->info.keyed) {
-        SetKey(columns, row, &key_);
-        if (node_->stored->Find(key_)) Contradiction("a row was inserted twice");
-        SetRow(columns, row);
-        Put();
+        InsertKeyed(columns, row);
       } else {
         SetKeylessKey(columns, row, &key_);
         Count(1);
@@ -103,6 +116,37 @@ class SourceWriter {
   [[noreturn]] void Contradiction(std::string_view what) {
     Throw(sqlstate::kDataCorrupted, "the copy of the table with OID {} contradicts its stream: {}",
           node_->info.oid, what);
+  }
+
+  // The changes in the order of their keys, those of one key as they came: what lies together in
+  // the store is changed together. Unchanged where there is no key, or one changes.
+  std::vector<uint32_t> OrderByKey(const ChangeBatch& changes) {
+    std::vector<uint32_t> order(changes.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const std::vector<int>& places = node_->info.key_columns;
+    if (!node_->info.keyed || changes.size() < 2) return order;
+    std::vector<const WireValue*> rows(changes.size());
+    for (size_t i = 0; i < rows.size(); i++) {
+      rows[i] = changes.has_old(i) ? changes.old_row(i) : changes.new_row(i);
+      if (!changes.has_old(i) || !changes.has_new(i)) continue;
+      for (int place : places)
+        if (Bytes(changes.new_row(i)[place]) != Bytes(rows[i][place])) return order;
+    }
+    WireRows key_rows(KeyTypes(node_->info), places);
+    std::vector<std::string> keys(rows.size());
+    for (size_t first = 0; first < rows.size(); first += kBatchRows) {
+      size_t count = std::min(kBatchRows, rows.size() - first);
+      key_rows.Decode(std::span(rows).subspan(first, count));
+      for (size_t i = 0; i < count; i++)
+        node_->key_encoder->Append(key_rows.columns(), i, &keys[first + i]);
+    }
+    auto before = [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; };
+    if (!std::is_sorted(order.begin(), order.end(), before))
+      std::stable_sort(order.begin(), order.end(), before);
+    return order;
+  }
+  static std::string_view Bytes(const WireValue& value) {
+    return {value.data, static_cast<size_t>(std::max(value.length, 0))};
   }
 
   void SetKey(std::span<const Column> columns, size_t row, std::string* key) {
@@ -131,8 +175,15 @@ class SourceWriter {
     node_->source_delta.Add(key_, row, weight);
   }
 
+  void InsertKeyed(std::span<const Column> columns, size_t row) {
+    SetKey(columns, row, &key_);
+    SetRow(columns, row);
+    if (!node_->stored->Insert(key_, row_)) Contradiction("a row was inserted twice");
+    node_->source_delta.Add(key_, row_, 1);
+  }
+
   void ApplyKeyed(ChangeKind kind, bool has_old, const WireValue* new_row, size_t i) {
-    if (kind == ChangeKind::kInsert) return Insert(OneRow(rows_.columns(), i), 1);
+    if (kind == ChangeKind::kInsert) return InsertKeyed(rows_.columns(), i);
     SetKey(has_old ? old_rows_.columns() : rows_.columns(), i, &old_key_);
     std::optional<std::string_view> found = node_->stored->Find(old_key_);
     if (!found) Contradiction("a row was changed that is not there");
@@ -142,10 +193,15 @@ class SourceWriter {
       node_->source_delta.Add(old_key_, old_row_, -1);
       return;
     }
-    std::span<const Column> columns = OneRow(rows_.columns(), i);
-    FillUnchanged(new_row, &columns);
-    SetKey(columns, 0, &key_);
-    SetRow(columns, 0);
+    std::span<const Column> columns = rows_.columns();
+    size_t row = i;
+    if (HasUnchanged(new_row)) {
+      columns = OneRow(columns, i);
+      row = 0;
+      FillUnchanged(new_row, &columns);
+    }
+    SetKey(columns, row, &key_);
+    SetRow(columns, row);
     if (key_ != old_key_) {
       if (node_->stored->Find(key_)) Contradiction("a key was changed to one that is there");
       node_->stored->Delete(old_key_);
@@ -175,6 +231,12 @@ class SourceWriter {
     Batch all{kBatchRows, {const_cast<Column*>(columns.data()), columns.size()}};
     SliceBatch(all, i, 1, &one_row_);
     return one_row_;
+  }
+
+  bool HasUnchanged(const WireValue* new_row) const {
+    return std::any_of(new_row, new_row + types_.size(), [](const WireValue& value) {
+      return value.length == WireValue::kUnchanged;
+    });
   }
 
   // Values that the stream left out are the old row's.
@@ -207,9 +269,7 @@ void ViewGraph::Impl::Apply(Oid source, uint32_t shard, const ChangeBatch& chang
   GraphNode& node = Known(source);
   AsFailureOf(source, [&] {
     SLUICE_ASSERT(changes.column_count() == node.info.columns.size());
-    SourceWriter writer(&node, shard);
-    for (size_t first = 0; first < changes.size(); first += kBatchRows)
-      writer.Apply(changes, first, std::min(kBatchRows, changes.size() - first));
+    SourceWriter(&node, shard).Apply(changes);
   });
   PropagateIfLarge(node);
 }

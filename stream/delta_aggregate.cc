@@ -1,6 +1,7 @@
 #include "stream/delta_aggregate.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/error.h"
 #include "types/codec.h"
@@ -274,7 +275,12 @@ void DeltaAggregate::FinishGroup(Group* group, size_t index) {
 }
 
 void DeltaAggregate::Finish() {
-  for (size_t i = 0; i < groups_.size(); i++) FinishGroup(&groups_[i], i);
+  // In the order of the store's keys: what is written and put out comes in order.
+  std::vector<uint32_t> order(groups_.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return groups_[a].key < groups_[b].key; });
+  for (uint32_t i : order) FinishGroup(&groups_[i], i);
   if (output_.rows() > 0) Flush();
   groups_.clear();
   prefixes_.clear();

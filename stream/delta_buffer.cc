@@ -7,20 +7,32 @@
 
 namespace sluice {
 
+void DeltaBuffer::Append(std::string_view key, std::string_view row, int64_t weight) {
+  // Of a keyless relation the row is the end of its key: one copy serves both.
+  bool inside = row.size() <= key.size() && key.ends_with(row);
+  std::string_view own_key = arena_.CopyString(key);
+  std::string_view own_row =
+      inside ? own_key.substr(key.size() - row.size()) : arena_.CopyString(row);
+  entries_.push_back({own_key, own_row, weight});
+}
+
 void DeltaBuffer::Add(std::string_view key, std::string_view row, int64_t weight) {
   if (weight == 0) return;
-  if (settled_) {  // positions have moved
-    settled_ = false;
-    slots_.assign(slots_.size(), 0);
-    for (size_t i = 0; i < entries_.size(); i++) {
-      uint64_t hash = HashCombine(HashBytes(entries_[i].key), HashBytes(entries_[i].row));
-      hashes_[i] = hash;
-      size_t slot = hash & (slots_.size() - 1);
-      while (slots_[slot] != 0) slot = (slot + 1) & (slots_.size() - 1);
-      slots_[slot] = static_cast<uint32_t>(i + 1);
-    }
+  settled_ = false;
+  if (ascending_) {
+    int order = entries_.empty() ? 1 : key.compare(entries_.back().key);
+    for (size_t i = entries_.size(); order == 0 && i > 0 && entries_[i - 1].key == key; i--)
+      if (entries_[i - 1].row == row) {
+        entries_[i - 1].weight += weight;
+        return;
+      }
+    if (order >= 0) return Append(key, row, weight);
+    ascending_ = false;
   }
-  if (entries_.size() * 2 >= slots_.size()) GrowSlots();
+  if ((entries_.size() + 1) * 2 > slots_.size())
+    GrowSlots();
+  else if (indexed_ < entries_.size())
+    Index(indexed_);
   uint64_t hash = HashCombine(HashBytes(key), HashBytes(row));
   size_t slot = hash & (slots_.size() - 1);
   for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
@@ -30,29 +42,37 @@ void DeltaBuffer::Add(std::string_view key, std::string_view row, int64_t weight
       return;
     }
   }
-  slots_[slot] = static_cast<uint32_t>(entries_.size() + 1);
-  // Of a keyless relation the row is the end of its key: one copy serves both.
-  bool inside = row.size() <= key.size() && key.ends_with(row);
-  std::string_view own_key = arena_.CopyString(key);
-  std::string_view own_row =
-      inside ? own_key.substr(key.size() - row.size()) : arena_.CopyString(row);
-  entries_.push_back({own_key, own_row, weight});
+  Append(key, row, weight);
+  slots_[slot] = static_cast<uint32_t>(entries_.size());
   hashes_.push_back(hash);
+  indexed_ = entries_.size();
 }
 
-void DeltaBuffer::GrowSlots() {
-  slots_.assign(std::max<size_t>(64, slots_.size() * 2), 0);
-  for (size_t i = 0; i < entries_.size(); i++) {
+void DeltaBuffer::Index(size_t first) {
+  indexed_ = entries_.size();
+  for (size_t i = first; i < entries_.size(); i++) {
+    if (i >= hashes_.size())
+      hashes_.push_back(HashCombine(HashBytes(entries_[i].key), HashBytes(entries_[i].row)));
     size_t slot = hashes_[i] & (slots_.size() - 1);
     while (slots_[slot] != 0) slot = (slot + 1) & (slots_.size() - 1);
     slots_[slot] = static_cast<uint32_t>(i + 1);
   }
 }
 
+void DeltaBuffer::GrowSlots() {
+  size_t size = std::max<size_t>(64, slots_.size());
+  while ((entries_.size() + 1) * 2 > size) size *= 2;
+  slots_.assign(size, 0);
+  Index(0);
+}
+
 std::span<const DeltaBuffer::Entry> DeltaBuffer::Settle() {
   if (settled_) return entries_;
   std::erase_if(entries_, [](const Entry& entry) { return entry.weight == 0; });
-  hashes_.resize(entries_.size());
+  // Positions move: what was indexed is no more.
+  hashes_.clear();
+  if (indexed_ > 0) std::fill(slots_.begin(), slots_.end(), 0);
+  indexed_ = 0;
   auto before = [](const Entry& a, const Entry& b) {
     if (IsLongKey(a.key) || IsLongKey(b.key)) {
       std::string buffer_a, buffer_b;
@@ -74,8 +94,10 @@ void DeltaBuffer::Clear() {
   entries_.clear();
   hashes_.clear();
   if (slots_.size() > 1 << 16) slots_.clear();
-  std::fill(slots_.begin(), slots_.end(), 0);
+  if (indexed_ > 0) std::fill(slots_.begin(), slots_.end(), 0);
+  indexed_ = 0;
   arena_.Reset();
+  ascending_ = true;
   settled_ = false;
 }
 

@@ -27,11 +27,18 @@ class DeltaBuffer {
 
  private:
   void GrowSlots();
+  // Puts entries from `first` into the slots.
+  void Index(size_t first);
+  void Append(std::string_view key, std::string_view row, int64_t weight);
 
   Arena arena_{HeapBlocks(), 256 * 1024};
   std::vector<Entry> entries_;
   std::vector<uint64_t> hashes_;
   std::vector<uint32_t> slots_;  // entry index + 1; 0: free. A power of two.
+  size_t indexed_ = 0;           // so many entries, from the first, are in the slots
+  // Keys have come in order so far: an equal row can only be among the last ones, and nothing needs
+  // to be in the slots.
+  bool ascending_ = true;
   bool settled_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "stream/lmdb_table.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "common/assert.h"
 
@@ -37,22 +38,43 @@ LmdbTable::LmdbTable(StoreTransaction* transaction, const std::string& name, boo
 std::optional<std::string_view> LmdbTable::Get(std::string_view key) const {
   if (!exists_) return std::nullopt;
   MDB_val k = ToVal(key), value;
-  int code = mdb_get(transaction_->txn, dbi_, &k, &value);
+  MDB_cursor* kept = KeptCursor();
+  int code = kept != nullptr ? mdb_cursor_get(kept, &k, &value, MDB_SET)
+                             : mdb_get(transaction_->txn, dbi_, &k, &value);
   if (code == MDB_NOTFOUND) return std::nullopt;
   CheckLmdb(code, "read");
   return FromVal(value);
 }
 
-void LmdbTable::Put(std::string_view key, std::string_view value) const {
+MDB_cursor* LmdbTable::KeptCursor() const {
+  if (!transaction_->keeps_cursors) return nullptr;
+  std::vector<MDB_cursor*>& cursors = transaction_->cursors;
+  if (cursors.size() <= dbi_) cursors.resize(dbi_ + 1);
+  if (cursors[dbi_] == nullptr)
+    CheckLmdb(mdb_cursor_open(transaction_->txn, dbi_, &cursors[dbi_]), "read");
+  return cursors[dbi_];
+}
+
+int LmdbTable::Write(std::string_view key, std::string_view value, unsigned flags) const {
   SLUICE_ASSERT(exists_);
   MDB_val k = ToVal(key), v = ToVal(value);
-  CheckLmdb(mdb_put(transaction_->txn, dbi_, &k, &v, 0), "write");
+  if (MDB_cursor* kept = KeptCursor()) return mdb_cursor_put(kept, &k, &v, flags);
+  return mdb_put(transaction_->txn, dbi_, &k, &v, flags);
+}
+
+void LmdbTable::Put(std::string_view key, std::string_view value) const {
+  CheckLmdb(Write(key, value, 0), "write");
+}
+
+bool LmdbTable::Insert(std::string_view key, std::string_view value) const {
+  int code = Write(key, value, MDB_NOOVERWRITE);
+  if (code == MDB_KEYEXIST) return false;
+  CheckLmdb(code, "write");
+  return true;
 }
 
 void LmdbTable::Append(std::string_view key, std::string_view value) const {
-  SLUICE_ASSERT(exists_);
-  MDB_val k = ToVal(key), v = ToVal(value);
-  CheckLmdb(mdb_put(transaction_->txn, dbi_, &k, &v, MDB_APPEND), "write");
+  CheckLmdb(Write(key, value, MDB_APPEND), "write");
 }
 
 bool LmdbTable::Delete(std::string_view key) const {
@@ -65,7 +87,12 @@ bool LmdbTable::Delete(std::string_view key) const {
 }
 
 void LmdbTable::Drop() const {
-  if (exists_) CheckLmdb(mdb_drop(transaction_->txn, dbi_, 1), "drop a table of");
+  if (!exists_) return;
+  // Its number may be another table's in the same transaction.
+  if (dbi_ < transaction_->cursors.size())
+    if (MDB_cursor* kept = std::exchange(transaction_->cursors[dbi_], nullptr))
+      mdb_cursor_close(kept);
+  CheckLmdb(mdb_drop(transaction_->txn, dbi_, 1), "drop a table of");
 }
 
 void LmdbTable::Clear() const {

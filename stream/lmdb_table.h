@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/error.h"
 
@@ -18,6 +19,10 @@ inline void CheckLmdb(int code, std::string_view what) {
 // The transaction of the epoch that runs, or of a snapshot; tables refer to it.
 struct StoreTransaction {
   MDB_txn* txn = nullptr;
+  // Of one that writes: a cursor a table, kept until it ends (LMDB closes them then). Keys that
+  // come in order find their page where the last one was, without a way down the tree.
+  bool keeps_cursors = false;
+  std::vector<MDB_cursor*> cursors;  // by dbi
 };
 
 // Values and keys returned are views of the map (or of a page being written): valid until the next
@@ -31,6 +36,7 @@ class LmdbTable {
   bool exists() const { return exists_; }
   std::optional<std::string_view> Get(std::string_view key) const;
   void Put(std::string_view key, std::string_view value) const;
+  bool Insert(std::string_view key, std::string_view value) const;  // false: the key is there
   // REQUIRES: key is greater than all others. Fills pages instead of halving them.
   void Append(std::string_view key, std::string_view value) const;
   bool Delete(std::string_view key) const;  // false: it wasn't there
@@ -41,6 +47,8 @@ class LmdbTable {
 
  private:
   friend class LmdbCursor;
+  MDB_cursor* KeptCursor() const;  // null: none is kept
+  int Write(std::string_view key, std::string_view value, unsigned flags) const;
   StoreTransaction* transaction_ = nullptr;
   MDB_dbi dbi_ = 0;
   bool exists_ = false;

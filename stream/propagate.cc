@@ -5,7 +5,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kPendingRowsMax = 64 * 1024, kPendingBytesMax = size_t{64} << 20;
+constexpr size_t kPendingRowsMax = 256 * 1024, kPendingBytesMax = size_t{64} << 20;
 
 }  // namespace
 

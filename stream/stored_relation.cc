@@ -49,18 +49,27 @@ StoredRow StoredRelation::Unpack(std::string_view stored_key, std::string_view v
   return row;
 }
 
-void StoredRelation::Write(std::string_view stored_key, std::string_view value) {
+bool StoredRelation::TryAppend(std::string_view stored_key, std::string_view value) {
   if (!last_known_) {
     LmdbCursor cursor(table_);
     last_key_ = cursor.Last() ? cursor.key() : std::string_view();
     last_known_ = true;
   }
-  if (stored_key > last_key_) {
-    table_.Append(stored_key, value);
-    last_key_ = stored_key;
-  } else {
-    table_.Put(stored_key, value);
-  }
+  if (stored_key <= last_key_) return false;
+  table_.Append(stored_key, value);
+  last_key_ = stored_key;
+  return true;
+}
+
+void StoredRelation::Write(std::string_view stored_key, std::string_view value) {
+  if (!TryAppend(stored_key, value)) table_.Put(stored_key, value);
+}
+
+bool StoredRelation::Insert(std::string_view key, std::string_view row) {
+  if (!IsLongKey(key)) return TryAppend(key, row) || table_.Insert(key, row);
+  if (Find(key)) return false;
+  Put(key, row);
+  return true;
 }
 
 void StoredRelation::Put(std::string_view key, std::string_view row) {
@@ -114,10 +123,9 @@ void StoredRelation::Apply(std::span<const DeltaBuffer::Entry> changes) {
     if (change.weight != 1 && change.weight != -1)
       Throw(sqlstate::kDataCorrupted, "a row of a view with a key comes {} times", change.weight);
     // A key's old row comes right before its new one.
-    std::optional<std::string_view> old = Find(change.key);
-    bool known = old.has_value();
     if (change.weight == -1) {
-      if (!known || *old != change.row)
+      std::optional<std::string_view> old = Find(change.key);
+      if (!old || *old != change.row)
         Throw(sqlstate::kDataCorrupted, "a row is to be removed that is not in the view store");
       if (i + 1 < changes.size() && changes[i + 1].key == change.key) {
         i++;
@@ -128,8 +136,8 @@ void StoredRelation::Apply(std::span<const DeltaBuffer::Entry> changes) {
         Delete(change.key);
       }
     } else {
-      if (known) Throw(sqlstate::kDataCorrupted, "two rows of a view have the same key");
-      Put(change.key, change.row);
+      if (!Insert(change.key, change.row))
+        Throw(sqlstate::kDataCorrupted, "two rows of a view have the same key");
     }
   }
 }

@@ -40,6 +40,8 @@ class StoredRelation {
   void Apply(std::span<const DeltaBuffer::Entry> changes);
   // Writes one change at once. Keyed relations: old rows are not looked at.
   void Put(std::string_view key, std::string_view row);
+  // REQUIRES: keyed. False: there is a row with that key.
+  bool Insert(std::string_view key, std::string_view row);
   void Delete(std::string_view key);
   void AddCount(std::string_view key, std::string_view row, int64_t weight);
 
@@ -47,6 +49,8 @@ class StoredRelation {
 
  private:
   void Write(std::string_view stored_key, std::string_view value);
+  // False: the key is not behind all others.
+  bool TryAppend(std::string_view stored_key, std::string_view value);
 
   RowCodec codec_;
   bool keyed_;

@@ -34,6 +34,8 @@ std::unique_ptr<ViewGraph::Epoch> ViewGraph::Begin() {
 void ViewGraph::Impl::Begin() {
   SLUICE_ASSERT(transaction.txn == nullptr);
   store->impl().GrowMap();
+  transaction.keeps_cursors = true;
+  transaction.cursors.clear();  // the last transaction's are closed
   CheckLmdb(store->impl().BeginTransaction(0, &transaction.txn), "write");
   try {
     if (!loaded) Load();
