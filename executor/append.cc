@@ -70,8 +70,7 @@ void Append::NextBatch(Batch* batch) {
       consumer_->PrepareToWait();
       step = TryNext(batch);
       if (step == Step::kNothing) {
-        WaitInterruptibly(WaitEvent::kAppendReady);
-        consumer_->EndWait();
+        Sleep();
         continue;
       }
       consumer_->CancelWait();
@@ -82,6 +81,15 @@ void Append::NextBatch(Batch* batch) {
       return;
     }
   }
+}
+
+// Until something is ready. What was ready meanwhile, and how soon we were awake for it, is
+// counted.
+void Append::Sleep() {
+  int64_t ready_us = ReadyTimeUs(*queue_);
+  WaitInterruptibly(WaitEvent::kAppendReady);
+  shared_->idle_us[shared_->RowOf(state_)] += ReadyTimeUs(*queue_) - ready_us;
+  consumer_->EndWait();
 }
 
 Append::Step Append::TryNext(Batch* batch) {

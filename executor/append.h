@@ -32,6 +32,7 @@ class Append : public Node {
   struct Produced;
   enum class Step { kBatch, kAgain, kNothing, kDone };
 
+  void Sleep();
   Step TryNext(Batch* batch);
   Step StartSlice(const Slice& slice);
   Step RunScatters(Batch* batch);

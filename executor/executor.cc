@@ -169,4 +169,14 @@ std::vector<std::vector<Executor::ClaimCount>> Executor::Claims(int32_t append_n
   return claims;
 }
 
+Executor::ReadyTime Executor::Ready(int32_t append_node_id) const {
+  auto* shared = static_cast<AppendShared*>(impl_->state.shared_states[append_node_id]);
+  ReadyTime time;
+  if (shared == nullptr) return time;
+  for (const AppendShared::Copy& copy : shared->copies)
+    if (copy.queue != nullptr) time.ready_us += ReadyTimeUs(*copy.queue);
+  time.idle_us.assign(shared->idle_us.begin(), shared->idle_us.end());
+  return time;
+}
+
 }  // namespace sluice

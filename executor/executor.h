@@ -106,6 +106,13 @@ class Executor {
     uint64_t slices, rows;
   };
   std::vector<std::vector<ClaimCount>> Claims(int32_t append_node_id) const;
+  // For how long an Append's queue held something that could be claimed, and for how much of that
+  // each participant slept.
+  struct ReadyTime {
+    int64_t ready_us = 0;
+    std::vector<int64_t> idle_us;
+  };
+  ReadyTime Ready(int32_t append_node_id) const;
 
  private:
   struct Impl;

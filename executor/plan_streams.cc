@@ -92,6 +92,7 @@ class StreamsBuilder {
     shared->group = group_;
     shared->children = static_cast<uint32_t>(plan.children.size());
     shared->claims = arena_.NewArray<Executor::ClaimCount>(participants * plan.children.size());
+    shared->idle_us = arena_.NewArray<int64_t>(participants);
     shared->copies = arena_.NewArray<AppendShared::Copy>(plan.parallel ? 1 : participants);
 
     std::vector<uint16_t> scans, scatters;

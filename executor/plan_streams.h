@@ -54,13 +54,18 @@ struct AppendShared {
   // Per participant × child. Written by that participant only; read when it has let go. Below a
   // child that one participant runs for all there is one row of it, whichever participant that is.
   std::span<Executor::ClaimCount> claims;
+  // The same, one a participant: for how long it slept while the queue held something.
+  std::span<int64_t> idle_us;
   uint32_t children;
 
   const Copy& Mine(const ExecutionState& state) const {
     return copies[copies.size() == 1 ? 0 : state.participant];
   }
+  size_t RowOf(const ExecutionState& state) const {
+    return claims.size() == children ? 0 : state.participant;
+  }
   Executor::ClaimCount& Claimed(const ExecutionState& state, size_t child) {
-    size_t row = claims.size() == children ? 0 : state.participant;
+    size_t row = RowOf(state);
     SLUICE_ASSERT(child < children && row * children + child < claims.size());
     return claims[row * children + child];
   }

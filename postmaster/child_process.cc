@@ -135,7 +135,7 @@ void InitChild(ProcNumber number, ProcessKind kind, int32_t parent) {
   if (getppid() != parent) _exit(kExitQuickly);  // it died before prctl
   SetLogProcessName(LogNameOf(kind));
   prctl(PR_SET_NAME, LogNameOf(kind));
-  if (kind == ProcessKind::kIoWorker || serves_client) ShortenTimeSlices();
+  if (kind != ProcessKind::kViewWorker) ShortenTimeSlices();
   BuildQuitMessages();
   Handle(SIGTERM, OnTerminate);
   Handle(SIGINT, OnInterrupt);

@@ -76,6 +76,7 @@ class Numbers {
   std::vector<std::vector<Executor::ClaimCount>> Claims(int32_t append) const {
     return executor_->Claims(append);
   }
+  Executor::ReadyTime Ready(int32_t append) const { return executor_->Ready(append); }
   int32_t Launched(const Plan& gather) const { return executor_->WorkersLaunched(gather.id); }
 
  private:
@@ -113,6 +114,10 @@ bool IsGather(const Plan& plan) {
 
 std::string Kilobytes(uint64_t bytes) {
   return fmt::format("{}kB", (bytes + 1023) / 1024);
+}
+
+double Milliseconds(int64_t microseconds) {
+  return static_cast<double>(microseconds) / 1000;
 }
 
 double PerLoop(int64_t microseconds, uint64_t loops) {
@@ -188,6 +193,9 @@ class TextExplainer {
     }
     if (plan.kind != PlanKind::kAppend) return;
     auto claims = numbers_.Claims(plan.id);
+    Executor::ReadyTime ready = numbers_.Ready(plan.id);
+    if (options_.timing && ready.ready_us > 0)
+      Line(indent, fmt::format("Ready: {:.3f} ms", Milliseconds(ready.ready_us)));
     for (size_t participant = 0; participant < claims.size(); participant++) {
       std::string text;
       for (size_t i = 0; i < claims[participant].size() && i < plan.children.size(); i++) {
@@ -198,7 +206,11 @@ class TextExplainer {
       }
       if (text.empty() && claims.size() == 1) continue;
       std::string who = participant == 0 ? "Leader" : fmt::format("Worker {}", participant - 1);
-      Line(indent, who + ": " + (text.empty() ? "nothing claimed" : text));
+      if (text.empty()) text = "nothing claimed";
+      if (options_.timing && participant < ready.idle_us.size())
+        text +=
+            fmt::format("; idle while ready={:.3f} ms", Milliseconds(ready.idle_us[participant]));
+      Line(indent, who + ": " + text);
     }
   }
 
@@ -252,6 +264,12 @@ Json JsonNode(const Plan& plan, const ExplainOptions& options, const Numbers& nu
                             {"Slices", participant[i].slices},
                             {"Rows", participant[i].rows}});
         node["Claims"].push_back(claims);
+      }
+      if (options.timing) {
+        Executor::ReadyTime ready = numbers.Ready(plan.id);
+        node["Ready Time"] = Milliseconds(ready.ready_us);
+        for (int64_t idle_us : ready.idle_us)
+          node["Idle While Ready Times"].push_back(Milliseconds(idle_us));
       }
     }
   }

@@ -42,6 +42,23 @@ void WakeAll(ReadyQueue* queue) {
   for (; waiting != 0; waiting &= waiting - 1) WakeParticipant(queue, std::countr_zero(waiting));
 }
 
+// Q5. The producer of slice `at`, before it can be popped: if all before it were taken, the ring
+// was empty until now. An interval that is still open then was overtaken by this push while its
+// last consumer was about to close it, whose swap will fail.
+void OpenReadyTime(ReadyQueue* queue, uint64_t at) {
+  if (queue->pop_at.load(std::memory_order_seq_cst) != at) return;
+  int64_t now = MonotonicUs();
+  int64_t since = queue->ready_since_us.exchange(now, std::memory_order_seq_cst);
+  if (since != 0) queue->ready_us.fetch_add(now - since, std::memory_order_relaxed);
+}
+
+// Q5. The consumer that has taken slice `at`; `since` as it was while that lay in the ring.
+void CloseReadyTime(ReadyQueue* queue, uint64_t at, int64_t since) {
+  if (queue->push_at.load(std::memory_order_seq_cst) != at + 1) return;
+  if (queue->ready_since_us.compare_exchange_strong(since, 0, std::memory_order_seq_cst))
+    queue->ready_us.fetch_add(MonotonicUs() - since, std::memory_order_relaxed);
+}
+
 bool TryPop(ReadyQueue* queue, Slice* slice) {
   uint64_t at = queue->pop_at.load(std::memory_order_relaxed);
   for (;;) {
@@ -54,7 +71,9 @@ bool TryPop(ReadyQueue* queue, Slice* slice) {
       at = queue->pop_at.load(std::memory_order_relaxed);
       continue;
     }
-    if (!queue->pop_at.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) continue;
+    int64_t since = queue->ready_since_us.load(std::memory_order_relaxed);
+    if (!queue->pop_at.compare_exchange_weak(at, at + 1, std::memory_order_seq_cst)) continue;
+    CloseReadyTime(queue, at, since);
     *slice = cell.slice;
     // Q1: free for the producer one round later.
     cell.sequence.store(at + queue->mask + 1, std::memory_order_release);
@@ -63,6 +82,11 @@ bool TryPop(ReadyQueue* queue, Slice* slice) {
 }
 
 }  // namespace
+
+int64_t ReadyTimeUs(const ReadyQueue& queue) {
+  int64_t since = queue.ready_since_us.load(std::memory_order_relaxed);
+  return queue.ready_us.load(std::memory_order_relaxed) + (since != 0 ? MonotonicUs() - since : 0);
+}
 
 ReadyQueue* MakeReadyQueue(Arena* arena, uint32_t slices_max, uint32_t streams) {
   uint64_t size = std::bit_ceil(uint64_t{std::max(slices_max, 2u)});
@@ -96,7 +120,8 @@ void ChunkProducer::Push(const Slice& slice) {
       at = queue_->push_at.load(std::memory_order_relaxed);
       continue;
     }
-    if (!queue_->push_at.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) continue;
+    if (!queue_->push_at.compare_exchange_weak(at, at + 1, std::memory_order_seq_cst)) continue;
+    OpenReadyTime(queue_, at);
     cell.slice = slice;
     cell.sequence.store(at + 1, std::memory_order_seq_cst);  // Q1, and the order with Q3
     break;

@@ -58,7 +58,15 @@ struct ReadyQueue {
   std::atomic<uint32_t> abandoned;
   // Participants (backend = 0, then workers): stored before they first wait.
   std::atomic<ProcNumber> participants[kParticipantsMax];
+  // Q5: statistics: since when (MonotonicUs) the ring holds something, 0 while it is empty, and for
+  // how long altogether it did before. Opened by the producer whose slice is the first, closed by
+  // the consumer that takes the last; who swaps `ready_since_us` adds what it found.
+  alignas(64) std::atomic<int64_t> ready_since_us;
+  std::atomic<int64_t> ready_us;
 };
+
+// For how long so far the queue held something that could be claimed.
+int64_t ReadyTimeUs(const ReadyQueue& queue);
 
 // Slices that a stream with this quota can have in a queue at once: those of its chunks, a
 // description and its kEnd.

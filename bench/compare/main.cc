@@ -300,6 +300,7 @@ int Run(const Settings& settings) {
           [&] { return MeasureInsertSelect(cluster, settings.rounds, settings.rows); });
   guarded("replay", [&] { return MeasureReplay(cluster, settings.rounds); });
   guarded("uneven shards", [&] { return MeasureUnevenRates(cluster, settings.rounds); });
+  guarded("idle workers", [&] { return MeasureIdleWorkers(cluster, settings.rounds); });
   guarded("memory", [&] { return MeasureMemory(cluster); });
   guarded("64 streams",
           [&] { return MeasureManyStreams(cluster, settings.rows, settings.rounds); });

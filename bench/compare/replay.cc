@@ -1,6 +1,7 @@
 #include "bench/compare/replay.h"
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <unistd.h>
 
@@ -79,6 +80,17 @@ std::vector<ProcessTime> Processes(Client* client) {
   return processes;
 }
 
+using Json = nlohmann::json;
+
+// The plan's node that claims; null: there is none.
+const Json* FindClaims(const Json& node) {
+  if (node.contains("Idle While Ready Times")) return &node;
+  if (!node.contains("Plans")) return nullptr;
+  for (const Json& child : node["Plans"])
+    if (const Json* found = FindClaims(child)) return found;
+  return nullptr;
+}
+
 }  // namespace
 
 Measurement MeasureReplay(const Cluster& cluster, int rounds) {
@@ -149,6 +161,40 @@ Measurement MeasureUnevenRates(const Cluster& cluster, int rounds) {
           .sluice = Median(by_chunk),
           .limit = 1.5,
           .at_least = true};
+}
+
+Measurement MeasureIdleWorkers(const Cluster& cluster, int rounds) {
+  constexpr uint64_t kRows = 2'000'000;
+  constexpr double kRate = 4'000'000;
+  Client client(cluster.Url());
+  int port = test::FreePorts(kFakes);
+  std::vector<FakeShardOptions> options;
+  options.push_back({port, kRows / 10, kRate / 10});
+  for (int i = 1; i < kFakes; i++) options.push_back({port + i, kRows, kRate});
+  Fakes fakes(&client, options);
+  client.Must("SET enable_pushdown_aggregate = off");
+  client.Must("SET max_parallel_workers_per_gather = 2");
+  std::vector<double> ready_ms, idle_ms;
+  for (int round = 0; round < rounds; round++) {
+    std::string text = client.Value(
+        "EXPLAIN (ANALYZE, FORMAT JSON) SELECT region, amount, qty, avg(amount), "
+        "stddev_samp(amount), "
+        "var_pop(amount), min(amount), max(amount), avg(qty), stddev_samp(qty), var_pop(qty) "
+        "FROM fake GROUP BY region, amount, qty");
+    Json plan = Json::parse(text)[0]["Plan"];
+    const Json* append = FindClaims(plan);
+    if (append == nullptr) throw std::runtime_error("no claims in " + text);
+    ready_ms.push_back((*append)["Ready Time"]);
+    std::vector<double> idle = (*append)["Idle While Ready Times"];
+    idle_ms.push_back(*std::max_element(idle.begin() + 1, idle.end()));  // the leader is the first
+    fmt::print("idle workers: {:.0f} ms ready, the laziest slept for {:.1f} ms of it\n",
+               ready_ms.back(), idle_ms.back());
+  }
+  return {.job = "uneven shards: worker idle while ready",
+          .unit = "ms",
+          .baseline = Median(ready_ms),
+          .sluice = Median(idle_ms),
+          .limit = 0.05};
 }
 
 }  // namespace sluice::bench

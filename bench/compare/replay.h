@@ -14,5 +14,8 @@ Measurement MeasureReplay(const test::Cluster& cluster, int rounds);
 // One of four shards 10 × slower: rows/s until the fast ones are done, claims by chunk against by
 // plan.
 Measurement MeasureUnevenRates(const test::Cluster& cluster, int rounds);
+// The same shards, all done at once, and more to compute than the processes can: for how much of
+// the time in which something is ready the laziest worker sleeps, as EXPLAIN ANALYZE has it.
+Measurement MeasureIdleWorkers(const test::Cluster& cluster, int rounds);
 
 }  // namespace sluice::bench
