@@ -26,6 +26,7 @@ struct Executor::Impl {
     state.cte_rows = &cte_rows;
     sub_plans.resize(planned.sub_plans.size());
     state.sub_plans = &sub_plans;
+    ShareSnapshots();
     RunBeforehand(planned, state);
     streams = std::make_unique<PlanStreams>(*planned.root, state);
     streams->AwaitAdmission();
@@ -34,6 +35,26 @@ struct Executor::Impl {
     } else {
       root = MakeNode(*planned.root, state);
     }
+  }
+
+  // Parts that are read one after the other shall see the same. Where the statement writes, what it
+  // reads is in its transaction.
+  void ShareSnapshots() {
+    if (context.share_snapshots == nullptr || statement.writes || statement.init_plans.empty())
+      return;
+    std::map<Oid, uint32_t> most;
+    int parts = 0;
+    auto add = [&](const Plan& root) {
+      auto streams = PlanStreams::Count(root, state);
+      if (!streams.empty()) parts++;
+      for (auto [server, count] : streams) most[server] = std::max(most[server], count);
+    };
+    for (const InitPlan& init_plan : statement.init_plans) add(*init_plan.plan);
+    add(*statement.root);
+    if (parts < 2) return;
+    std::vector<ServerStreams> servers;
+    for (auto [server, count] : most) servers.push_back({server, count});
+    context.snapshots = context.share_snapshots(servers);
   }
 
   ReadyQueue* PassThroughQueue() const {
@@ -123,6 +144,25 @@ bool Executor::NextSlice(Slice* slice) {
     CheckStreamEnd(impl_->streams->group()->streams[slice->stream]);
   }
   return false;
+}
+
+Claim Executor::NextSliceUnless(pollfd fd, Slice* slice) {
+  for (;;) {
+    CheckForInterrupts();
+    pollfd now = fd;
+    if (poll(&now, 1, 0) > 0) return Claim::kEmpty;
+    Claim claim = TryNextSlice(slice);
+    if (claim != Claim::kEmpty) return claim;
+    ResetLatch(&my_proc->latch);
+    impl_->consumer->PrepareToWait();
+    claim = TryNextSlice(slice);
+    if (claim != Claim::kEmpty) {
+      impl_->consumer->CancelWait();
+      return claim;
+    }
+    WaitInterruptibly(WaitEvent::kAppendReady, fd, 0);
+    impl_->consumer->EndWait();
+  }
 }
 
 NodeStatistics Executor::Statistics(int32_t node_id) const {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <poll.h>
 #include <span>
 #include <string_view>
 
@@ -24,6 +25,12 @@ struct StreamTransaction {
   std::string_view begin_sql;
 };
 
+// So many streams read on a server at once.
+struct ServerStreams {
+  Oid server;
+  uint32_t streams;
+};
+
 // What a plan needs of the world; given by the session (postmaster/), so that the executor knows
 // neither catalog nor settings files.
 struct ExecutorContext {
@@ -35,6 +42,12 @@ struct ExecutorContext {
   // The transaction that takes part on a server, its text living as long as shared_arena; a null
   // function: none does.
   std::function<StreamTransaction(Oid server)> transaction;
+  // Takes one snapshot a server for all parts of a statement that are read one after the other;
+  // what it gives says where a part's nth stream on a server runs (pin 0: where it would anyway).
+  // Null: each part reads by itself.
+  using Snapshots = std::function<StreamTransaction(Oid server, uint32_t nth)>;
+  std::function<Snapshots(std::span<const ServerStreams> servers)> share_snapshots;
+  Snapshots snapshots;  // … after that; set by the executor
   // A read over several servers takes its snapshots under the commit gate (StreamGate::kSnapshot).
   bool gate_snapshots = false;
   std::string_view query_text;
@@ -87,6 +100,9 @@ class Executor {
   bool NextSlice(Slice* slice);
   // The same without sleeping: kEmpty means that NextSlice would wait.
   Claim TryNextSlice(Slice* slice);
+
+  // Waits for the next slice, but no longer than until `fd` is ready: then kEmpty.
+  Claim NextSliceUnless(pollfd fd, Slice* slice);
 
   // After the end: how many rows the statement has written.
   uint64_t rows_modified() const;

@@ -17,6 +17,15 @@ class StreamsBuilder {
   StreamsBuilder(PlanStreams* streams, ExecutionState& state)
       : streams_(streams), state_(state), arena_(*state.context->shared_arena) {}
 
+  std::map<Oid, uint32_t> Count(const Plan& root) {
+    group_ = arena_.New<StreamGroup>();
+    Walk(root, 1);
+    std::map<Oid, uint32_t> streams;
+    for (const ScanSpec& scan : scans_)
+      if (!scan.plan->lines) streams[scan.plan->server]++;
+    return streams;
+  }
+
   void Build(const Plan& root) {
     group_ = arena_.New<StreamGroup>();
     Walk(root, 1);
@@ -173,11 +182,24 @@ class StreamsBuilder {
     }
   }
 
+  // Whether it reads under a snapshot that the statement has taken already.
+  bool SetTransaction(Stream* stream, Oid server, uint32_t nth) {
+    const ExecutorContext& context = *state_.context;
+    StreamTransaction transaction;
+    if (context.snapshots != nullptr) transaction = context.snapshots(server, nth);
+    bool taken = transaction.pin != 0;
+    if (!taken) transaction = TransactionOn(context, server);
+    stream->pin = transaction.pin;
+    stream->begin_sql = transaction.begin_sql;
+    return taken;
+  }
+
   void MakeStreams(uint32_t quota) {
     group_->backend = my_proc_number;
     group_->admission_timeout_us = state_.context->admission_timeout_us;
     group_->streams = arena_.NewArray<Stream>(scans_.size());
-    std::set<Oid> servers, postgres;
+    std::map<Oid, uint32_t> streams_on;
+    std::set<Oid> postgres;  // those whose snapshots are taken by this group
     for (size_t i = 0; i < scans_.size(); i++) {
       const ForeignScanPlan& plan = *scans_[i].plan;
       Stream& stream = group_->streams[i];
@@ -195,14 +217,11 @@ class StreamsBuilder {
       stream.chunk_quota = quota;
       stream.output = *scans_[i].queue;
       stream.silence_timeout_us = state_.context->silence_timeout_us;
-      if (!plan.lines && state_.context->transaction != nullptr) {
-        StreamTransaction transaction = state_.context->transaction(plan.server);
-        stream.pin = transaction.pin;
-        stream.begin_sql = transaction.begin_sql;
-      }
+      uint32_t nth = streams_on[plan.server]++;
+      bool taken = !plan.lines && SetTransaction(&stream, plan.server, nth);
       if (stream.pin == 0 && scans_.size() == 1) stream.lease = state_.context->lease;
-      if (!servers.insert(plan.server).second) group_->shared_snapshot = true;
-      if (!plan.lines) postgres.insert(plan.server);
+      if (nth > 0) group_->shared_snapshot = true;
+      if (!plan.lines && !taken) postgres.insert(plan.server);
       streams_->infos_.push_back({plan.id, &stream});
     }
     if (state_.context->gate_snapshots && postgres.size() > 1) {
@@ -268,6 +287,10 @@ void ReserveHere(uint32_t chunks) {
 }
 
 }  // namespace
+
+std::map<Oid, uint32_t> PlanStreams::Count(const Plan& root, ExecutionState& state) {
+  return StreamsBuilder(nullptr, state).Count(root);
+}
 
 PlanStreams::PlanStreams(const Plan& root, ExecutionState& state) {
   StreamsBuilder(this, state).Build(root);

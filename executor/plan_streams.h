@@ -7,6 +7,7 @@
 // one of its own.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -91,6 +92,9 @@ class PlanStreams {
   ~PlanStreams();
   PlanStreams(const PlanStreams&) = delete;
   PlanStreams& operator=(const PlanStreams&) = delete;
+
+  // How many streams on each server (of Postgres) that would be.
+  static std::map<Oid, uint32_t> Count(const Plan& root, ExecutionState& state);
 
   // Where rows of local children or workers will take chunks too: waits until these are promised.
   // Throws the error of a group that is not admitted.

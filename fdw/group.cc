@@ -228,6 +228,8 @@ void GroupSet::Admit() {
       group->Refuse(error);
     }
   }
+  shared_memory->groups_waiting.store(static_cast<uint32_t>(waiting_.size()),
+                                      std::memory_order_relaxed);
   // Chunks come back without a word from the backend that gave them.
   if (claims.chunks) retry_timer_.Arm(worker_->now_us + kAdmissionRetryUs);
 }

@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "optimizer/evaluable.h"
 #include "optimizer/planning.h"
+#include "types/aggregate_list.h"
 
 namespace sluice {
 namespace {
@@ -14,6 +15,10 @@ constexpr Oid kAvgInt8 = 2100, kAvgInt4 = 2101, kAvgInt2 = 2102, kAvgNumeric = 2
 constexpr Oid kCountAny = 2147, kCountStar = 2803;
 constexpr Oid kNumericToInt8 = 1779, kInt8ToNumeric = 1781, kNumericDivide = 1727,
               kNumericDivideOper = 1761;
+constexpr Oid kInt2ToInt8 = 754, kInt4ToInt8 = 481, kInt8Multiply = 465, kInt8MultiplyOper = 686,
+              kNumericMultiply = 1726, kNumericMultiplyOper = 1760;
+constexpr Oid kNumericVarPop = 2514, kNumericVarSamp = 1838, kNumericStddevPop = 2596,
+              kNumericStddevSamp = 1839;
 
 const Expr* WithFunction(const Expr& aggregate, Oid function, Oid type, Arena* arena) {
   Expr* copy = arena->New<Expr>(aggregate);
@@ -43,6 +48,49 @@ struct TwoSteps {
   std::vector<const Expr*> partials;
   const Expr* result = nullptr;
 };
+
+// x² of the aggregate's argument, in a type that holds it.
+const Expr* SquareOf(const Expr* x, Arena* arena) {
+  if (x->type == kInt2Oid || x->type == kInt4Oid) {
+    Oid widen = x->type == kInt2Oid ? kInt2ToInt8 : kInt4ToInt8;
+    const Expr* wide = MakeCall(widen, kInvalidOid, kInt8Oid, {x}, arena);
+    return MakeCall(kInt8Multiply, kInt8MultiplyOper, kInt8Oid, {wide, wide}, arena);
+  }
+  if (x->type == kInt8Oid) x = MakeCall(kInt8ToNumeric, kInvalidOid, kNumericOid, {x}, arena);
+  return MakeCall(kNumericMultiply, kNumericMultiplyOper, kNumericOid, {x, x}, arena);
+}
+
+// stddev and variance of integers and numeric, whose moments are exact.
+std::optional<TwoSteps> DecomposeVariance(const Expr& aggregate, Arena* arena) {
+  const AggregateInfo* info = FindAggregate(aggregate.function);
+  if (info == nullptr || aggregate.type != kNumericOid || aggregate.args.size() != 1)
+    return std::nullopt;
+  Oid final = kInvalidOid;
+  if (info->kind == AggregateKind::kVarPop) final = kNumericVarPop;
+  if (info->kind == AggregateKind::kVarSamp) final = kNumericVarSamp;
+  if (info->kind == AggregateKind::kStddevPop) final = kNumericStddevPop;
+  if (info->kind == AggregateKind::kStddevSamp) final = kNumericStddevSamp;
+  const Expr* x = aggregate.args[0];
+  Oid sum = x->type == kInt2Oid      ? kSumInt2
+            : x->type == kInt4Oid    ? kSumInt4
+            : x->type == kInt8Oid    ? kSumInt8
+            : x->type == kNumericOid ? kSumNumeric
+                                     : kInvalidOid;
+  if (final == kInvalidOid || sum == kInvalidOid) return std::nullopt;
+  bool small = sum == kSumInt2 || sum == kSumInt4;
+  const Expr* counts = WithFunction(aggregate, kCountAny, kInt8Oid, arena);
+  const Expr* sums = WithFunction(aggregate, sum, small ? kInt8Oid : kNumericOid, arena);
+  Expr* squares = arena->New<Expr>(
+      *WithFunction(aggregate, small ? kSumInt8 : kSumNumeric, kNumericOid, arena));
+  std::vector<const Expr*> square = {SquareOf(x, arena)};
+  squares->args = arena->CopyArray(square);
+  return TwoSteps{{counts, sums, squares},
+                  MakeCall(final, kInvalidOid, kNumericOid,
+                           {CombineWith(kSumInt8ToInt8, counts, kInt8Oid, arena),
+                            CombineWith(small ? kSumInt8 : kSumNumeric, sums, kNumericOid, arena),
+                            CombineWith(kSumNumeric, squares, kNumericOid, arena)},
+                           arena)};
+}
 
 std::optional<TwoSteps> Decompose(const Expr& aggregate, Arena* arena) {
   if (aggregate.distinct || !aggregate.order_by.empty() || aggregate.aggregate_levels_up != 0)
@@ -88,6 +136,7 @@ std::optional<TwoSteps> Decompose(const Expr& aggregate, Arena* arena) {
     default:
       break;
   }
+  if (auto steps = DecomposeVariance(aggregate, arena)) return steps;
   const ProcInfo* proc = FindProc(aggregate.function);
   if (proc == nullptr) return std::nullopt;
   for (std::string_view name : {"min", "max", "bool_and", "bool_or", "every"})

@@ -165,7 +165,52 @@ Piece Planner::PlanStored(const Select& select, int index, const std::vector<con
   return piece;
 }
 
-Piece Planner::PlanOtherRel(const Select& select, int index) {
+// The rel's subquery with those of the conditions that hold for its rows before they are grouped:
+// on what it groups by, all rows of a group say the same. The others stay in `quals`.
+const Query* Planner::PushIntoSubquery(const Select& select, int index,
+                                       std::vector<const Expr*>* quals) {
+  const Query& query = *select.rels[static_cast<size_t>(index)].subquery;
+  bool whole = query.set_op != nullptr || query.from == nullptr || query.limit != nullptr ||
+               query.offset != nullptr || !query.windows.empty() || !query.distinct_on.empty() ||
+               !query.grouping_sets.empty() || query.work_table >= 0 ||
+               (query.has_aggregates && query.group_by.empty());
+  if (whole || query.command != QueryCommand::kSelect) return &query;
+  auto stays = [](const Expr* expr) {
+    return HasVolatile(expr) || HasSubquery(expr) || RunsPerRow(expr);
+  };
+  auto is_known_before = [&](int column) {
+    auto at = static_cast<size_t>(column);
+    if (at >= query.targets.size() || query.targets[at].junk || stays(query.targets[at].expr))
+      return false;
+    return !query.has_aggregates ||
+           std::find(query.group_by.begin(), query.group_by.end(), column) != query.group_by.end();
+  };
+  std::vector<const Expr*> pushed, rest;
+  for (const Expr* qual : *quals) {
+    bool has_column = false;
+    bool other = AnyExpr(qual, [&](const Expr& e, int) {
+      if (e.kind != ExprKind::kColumn) return false;
+      has_column = true;
+      return e.levels_up != 0 || e.rel != index || !is_known_before(e.column);
+    });
+    if (other || !has_column || stays(qual)) {
+      rest.push_back(qual);
+      continue;
+    }
+    pushed.push_back(RewriteExpr(qual, &scratch_, [&](const Expr& e, int) -> const Expr* {
+      return e.kind == ExprKind::kColumn ? query.targets[static_cast<size_t>(e.column)].expr
+                                         : nullptr;
+    }));
+  }
+  if (pushed.empty()) return &query;
+  *quals = rest;
+  if (query.where != nullptr) pushed.insert(pushed.begin(), query.where);
+  Query* narrowed = scratch_.New<Query>(query);
+  narrowed->where = MakeAnd(pushed, &scratch_);
+  return narrowed;
+}
+
+Piece Planner::PlanOtherRel(const Select& select, int index, const Query* subquery) {
   const QueryRel& rel = select.rels[static_cast<size_t>(index)];
   Piece piece;
   piece.rels = uint64_t{1} << index;
@@ -178,7 +223,7 @@ Piece Planner::PlanOtherRel(const Select& select, int index) {
   sluice::Plan* plan = nullptr;
   switch (rel.kind) {
     case RelKind::kSubquery: {
-      Local child = PlanAny(*rel.subquery, false);
+      Local child = PlanAny(*subquery, false);
       plan = child.plan;
       // The subquery's junk columns stay behind unnamed.
       for (size_t i = provides.size(); i < child.provides.size(); i++)

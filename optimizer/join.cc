@@ -129,8 +129,15 @@ Piece Planner::PlanFrom(const Select& select, const std::vector<const Expr*>& re
 Piece Planner::PlanLeaf(const Select& select, int rel, const std::vector<const Expr*>& quals) {
   if (select.rels[static_cast<size_t>(rel)].kind == RelKind::kTable)
     return PlanTable(select, rel, quals);
-  Piece piece = PlanOtherRel(select, rel);
-  FilterPiece(select, piece, quals);
+  if (select.rels[static_cast<size_t>(rel)].kind != RelKind::kSubquery) {
+    Piece piece = PlanOtherRel(select, rel, nullptr);
+    FilterPiece(select, piece, quals);
+    return piece;
+  }
+  std::vector<const Expr*> rest = quals;
+  const Query* subquery = PushIntoSubquery(select, rel, &rest);
+  Piece piece = PlanOtherRel(select, rel, subquery);
+  FilterPiece(select, piece, rest);
   return piece;
 }
 

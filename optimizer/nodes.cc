@@ -6,6 +6,8 @@
 #include "optimizer/plan_exprs.h"
 #include "optimizer/planning.h"
 #include "types/collation.h"
+#include "types/kernel_registry.h"
+#include "types/object_name.h"
 
 namespace sluice {
 
@@ -195,6 +197,15 @@ Local Planner::GatherMerge(Local input, const std::vector<SortKey>& keys) {
   return {node, std::move(input.provides)};
 }
 
+// What the leader alone can compute: functions of the system catalogs, and the names of objects
+// (regclass and its kin), which are oids as long as nothing looks at them.
+static bool RunsInSession(const Expr& expr) {
+  return AnyExpr(&expr, [&](const Expr& e, int) {
+    if (e.kind == ExprKind::kCall && NeedsSession(e.function)) return true;
+    return &e != &expr && IsObjectName(e.type);
+  });
+}
+
 bool Planner::CanBePartial(const sluice::Plan& plan) const {
   auto no_gather = [](auto& self, const sluice::Plan& p) -> bool {
     if (p.kind == PlanKind::kGather || p.kind == PlanKind::kGatherMerge ||
@@ -204,9 +215,10 @@ bool Planner::CanBePartial(const sluice::Plan& plan) const {
         p.kind == PlanKind::kRecursiveUnion || p.kind == PlanKind::kWorkTableScan ||
         p.kind == PlanKind::kWindowAgg)
       return false;
-    bool per_row = false;
-    ForEachPlanExpr(p, [&](const Expr& expr) { per_row = per_row || RunsPerRow(&expr); });
-    if (per_row) return false;
+    bool stays = false;
+    ForEachPlanExpr(
+        p, [&](const Expr& expr) { stays = stays || RunsPerRow(&expr) || RunsInSession(expr); });
+    if (stays) return false;
     for (const sluice::Plan* child : p.children)
       if (!self(self, *child)) return false;
     return true;

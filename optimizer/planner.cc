@@ -7,6 +7,7 @@
 #include "optimizer/planning.h"
 #include "parser/walk.h"
 #include "types/codec.h"
+#include "types/object_name.h"
 
 namespace sluice {
 namespace {
@@ -300,6 +301,7 @@ void Planner::Estimate(sluice::Plan* plan) {
 bool Planner::TypesPassThrough(std::span<const OutputColumn> output) const {
   for (size_t i = 0; i < output.size(); i++) {
     if (ClientFormat(i) == 0) continue;
+    if (IsObjectName(output[i].type)) return false;
     auto user = catalog_.types.find(output[i].type);
     if (user != catalog_.types.end() && user->second.enum_labels.empty()) return false;
     const TypeInfo* info = FindType(output[i].type);
@@ -313,6 +315,24 @@ int16_t Planner::ClientFormat(size_t column) const {
   if (request_.result_formats.empty()) return 0;
   return request_.result_formats[request_.result_formats.size() == 1 ? 0 : column];
 }
+
+namespace {
+
+// An oid of a shard would be shown by the name of something of ours. As text, passed through, it is
+// the shard's own word.
+void RefuseObjectNamesOfShards(const sluice::Plan& plan) {
+  if (plan.kind == PlanKind::kForeignScan) {
+    for (const OutputColumn& column : plan.output)
+      if (IsObjectName(column.type))
+        Refuse(
+            "type {} of a table on a server, where its values do not pass through unchanged, is "
+            "not supported",
+            FormatType(column.type));
+  }
+  for (const sluice::Plan* child : plan.children) RefuseObjectNamesOfShards(*child);
+}
+
+}  // namespace
 
 void Planner::Finish(Local root, const Query& query) {
   statement_ = arena_.New<PlannedStatement>();
@@ -353,7 +373,10 @@ void Planner::Finish(Local root, const Query& query) {
   } else {
     pass = pass && is_remote(*root.plan);
   }
-  if (!pass || !TypesPassThrough(root.plan->output)) return;
+  for (const InitPlan& init : init_plans_) RefuseObjectNamesOfShards(*init.plan);
+  for (const SubPlan& sub_plan : sub_plans_) RefuseObjectNamesOfShards(*sub_plan.plan);
+  for (const CtePlan& cte : ctes) RefuseObjectNamesOfShards(*cte.plan);
+  if (!pass || !TypesPassThrough(root.plan->output)) return RefuseObjectNamesOfShards(*root.plan);
   // Nobody claims: slices are handed on as they come.
   if (root.plan->kind == PlanKind::kAppend)
     static_cast<AppendPlan*>(root.plan)->claim_whole = false;

@@ -258,7 +258,9 @@ class Planner {
   // base_rel.cc: one rel
   Piece PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals);
   Piece PlanStored(const Select& select, int rel, const std::vector<const Expr*>& quals);
-  Piece PlanOtherRel(const Select& select, int rel);
+  // `subquery`: instead of the rel's own.
+  Piece PlanOtherRel(const Select& select, int rel, const Query* subquery);
+  const Query* PushIntoSubquery(const Select& select, int rel, std::vector<const Expr*>* quals);
   void FilterPiece(const Select& select, Piece& piece, const std::vector<const Expr*>& quals);
   double Selectivity(const Select& select, const Expr* qual) const;
   // Of a column: from the shards' statistics; 0 unknown.

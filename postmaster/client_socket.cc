@@ -6,6 +6,7 @@
 
 #include "postmaster/child_process.h"
 #include "shm/process_table.h"
+#include "shm/stream.h"
 
 namespace sluice {
 namespace {
@@ -84,7 +85,15 @@ Woken ClientSocket::WaitForInput(int timeout_ms) {
   return WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientRead);
 }
 
-void ClientSocket::WaitForOutput(bool cancelable) {
+pollfd ClientSocket::OutputPoll() const {
+  // A client that shut down its side waits for nothing more, though its socket may still be open:
+  // its full receive buffer would hold the query and its shards for ever.
+  bool wants_read = tls_ != nullptr && tls_wants_ == TlsChannel::Outcome::kWantRead;
+  return {fd_.get(), static_cast<short>((wants_read ? POLLIN : POLLOUT) | POLLRDHUP), 0};
+}
+
+bool ClientSocket::WaitForOutput(bool cancelable) {
+  if (cancelable && behind_) return false;
   ResetLatch(&my_proc->latch);
   if (cancelable || my_proc->terminate_requested.load(std::memory_order_relaxed) != 0)
     CheckForInterrupts();
@@ -92,12 +101,14 @@ void ClientSocket::WaitForOutput(bool cancelable) {
   if (cancelable && statement_deadline_us != 0)
     timeout_ms = static_cast<int>(
         std::clamp<int64_t>((statement_deadline_us - MonotonicUs()) / 1000 + 1, 0, 1 << 30));
-  // A client that shut down its side waits for nothing more, though its socket may still be open:
-  // its full receive buffer would hold the query and its shards for ever.
-  bool wants_read = tls_ != nullptr && tls_wants_ == TlsChannel::Outcome::kWantRead;
-  pollfd fd{fd_.get(), static_cast<short>((wants_read ? POLLIN : POLLOUT) | POLLRDHUP), 0};
-  WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientWrite);
+  bool may_fall_behind = cancelable && behind_after_ms_ >= 0;
+  if (may_fall_behind && (timeout_ms < 0 || timeout_ms > behind_after_ms_))
+    timeout_ms = behind_after_ms_;
+  pollfd fd = OutputPoll();
+  Woken woken = WaitLatch(&my_proc->latch, {&fd, 1}, timeout_ms, WaitEvent::kClientWrite);
   if ((fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) throw ClientGone{};
+  behind_ = may_fall_behind && woken == Woken::kTimeout && OthersAwaitAdmission();
+  return !behind_;
 }
 
 // Returns how many bytes of `more` left (with TLS: lie in a record that leaves).
@@ -168,7 +179,7 @@ void ClientSocket::Flush(bool cancelable) {
   while (unsent_bytes() > 0) {
     size_t before = unsent_bytes();
     Send({});
-    if (unsent_bytes() == before) WaitForOutput(cancelable);
+    if (unsent_bytes() == before && !WaitForOutput(cancelable)) return;
   }
 }
 
@@ -185,7 +196,10 @@ void ClientSocket::SendMessages(std::string_view messages) {
     while (unsent_bytes() > 0 || sent < messages.size()) {
       size_t before = unsent_bytes() + messages.size() - sent;
       sent += Send(messages.substr(sent));
-      if (unsent_bytes() + messages.size() - sent == before) WaitForOutput(cancelable);
+      if (unsent_bytes() + messages.size() - sent == before && !WaitForOutput(cancelable)) {
+        out_.append(messages.substr(sent));
+        return;
+      }
     }
   } catch (const QueryError&) {
     if (cancelable) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <poll.h>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,16 @@ class ClientSocket {
   // Gives what the kernel takes at once, and no more: a last word before the end.
   void FlushWithoutWaiting();
 
+  // From now on (until called with -1) a client that takes nothing for `after_ms` is behind, if
+  // other statements wait for what its own holds. Then what it does not take stays in the buffer:
+  // Flush and SendMessages return.
+  void LetFallBehind(int after_ms) {
+    behind_after_ms_ = after_ms;
+    behind_ = false;
+  }
+  bool behind() const { return behind_; }
+  pollfd OutputPoll() const;  // ready as soon as the client takes something again, or is gone
+
   bool PeerIsGone() const;
   int fd() const { return fd_.get(); }
 
@@ -58,7 +69,8 @@ class ClientSocket {
 
  private:
   ssize_t Receive(char* to, size_t room);
-  void WaitForOutput(bool cancelable);
+  // False: the client is behind, and should not be waited for.
+  bool WaitForOutput(bool cancelable);
   size_t Send(std::string_view more);
   size_t SendPlain(std::string_view more);
   size_t SendTls(std::string_view more);
@@ -75,7 +87,9 @@ class ClientSocket {
   std::string out_;
   size_t sent_ = 0;
   bool mid_message_ = false;  // what left last may have ended inside a message
-  bool broken_ = false;       // cut off inside a message: nothing can follow
+  int behind_after_ms_ = -1;
+  bool behind_ = false;
+  bool broken_ = false;  // cut off inside a message: nothing can follow
 };
 
 }  // namespace sluice

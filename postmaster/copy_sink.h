@@ -17,6 +17,7 @@ class CopySink : public RowSink {
   void Messages(std::string_view messages) override;
   void CopyData(uint16_t stream, std::string_view messages) override;
   void BeforeWait() override { client_->Flush(); }
+  ClientSocket* client() override { return client_; }
   void End();
   // How many of the CopyData messages held no row.
   uint64_t rowless_messages() const { return rowless_messages_; }

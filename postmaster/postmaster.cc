@@ -111,6 +111,7 @@ void Postmaster::LoadConfig(bool reload) {
     return;
   }
   auto errors = ApplyConfig(*lines, reload, &settings_);
+  MakeTempDirectory(TempDirectory(settings_, directory_));
   for (const Error& error : errors) LogError(LogLevel::kLog, error);
   if (!reload && !errors.empty())
     Throw(sqlstate::kConfigFileError, "configuration file \"{}\" contains errors", path);
@@ -134,17 +135,16 @@ void Postmaster::BlockSignals() {
 }
 
 // Spill files that participants of a join share have names; those that were open when processes
-// were killed are still there. REQUIRES: no child lives. A configured temp_directory may be shared
-// with other servers, so only our own is cleaned.
-void RemoveLeftSpillFiles(const std::string& directory) {
+// were killed are still there. REQUIRES: no child lives.
+void RemoveLeftSpillFiles(const std::string& temp_directory) {
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory + "/tmp", ignored))
+  for (const auto& entry : std::filesystem::directory_iterator(temp_directory, ignored))
     if (entry.path().filename().string().starts_with("spill_join_"))
       std::filesystem::remove(entry.path(), ignored);
 }
 
 Status Postmaster::StartSharedMemory() {
-  RemoveLeftSpillFiles(directory_);
+  RemoveLeftSpillFiles(TempDirectory(settings_, directory_));
   SharedMemoryConfig config;
   config.chunk_size_bytes = static_cast<uint32_t>(settings_.Integer("chunk_size"));
   config.chunk_pool_bytes = static_cast<uint64_t>(settings_.Integer("chunk_pool_size")) * 1024;

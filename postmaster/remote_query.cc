@@ -42,8 +42,10 @@ StreamGroup* MakeGroup(const Catalog& catalog, const RemoteSession& session,
     stream.chunk_quota = kChunkQuota;
     stream.output = queue;
     stream.silence_timeout_us = session.silence_timeout_us;
-    if (session.transaction != nullptr) {
-      StreamTransaction transaction = session.transaction(queries[i].server);
+    StreamTransaction transaction = queries[i].transaction;
+    if (transaction.pin == 0 && session.transaction != nullptr)
+      transaction = session.transaction(queries[i].server);
+    if (transaction.pin != 0) {
       stream.pin = transaction.pin;
       stream.begin_sql = arena->CopyString(transaction.begin_sql);
     }

@@ -16,6 +16,7 @@ namespace sluice {
 struct RemoteQuery {
   Oid server;
   std::string sql;
+  StreamTransaction transaction = {};  // pin 0: RemoteSession's
 };
 
 using RemoteRow = std::vector<std::optional<std::string>>;

@@ -24,6 +24,8 @@ class RowSink {
   virtual void CopyData(uint16_t stream, std::string_view messages);
   // The next rows are not here yet: what was given before should not wait for them.
   virtual void BeforeWait() {}
+  // The client that gets them; null: nobody whom one would have to wait for.
+  virtual ClientSocket* client() { return nullptr; }
 };
 
 // The format of column `i` by Bind's rule: none = text, one for all, or one a column.
@@ -38,6 +40,7 @@ class DataRowSink : public RowSink {
   void Rows(const Batch& batch, size_t from, size_t to) override;
   void Messages(std::string_view messages) override { client_->SendMessages(messages); }
   void BeforeWait() override { client_->Flush(); }
+  ClientSocket* client() override { return client_; }
 
  private:
   void AppendRow(const Batch& batch, size_t row, std::string* out);

@@ -12,6 +12,7 @@
 #include "postmaster/plan_cache.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/settings.h"
+#include "postmaster/statement_snapshots.h"
 #include "postmaster/view_reader.h"
 #include "postmaster/virtual_rows.h"
 #include "shm/process_table.h"
@@ -89,6 +90,31 @@ RunningQuery::RunningQuery(const QuerySession& session, const Planner& plan,
   plan_ = plan(&arena_);
 }
 
+namespace {
+
+// While a query's rows are sent: its client may fall behind.
+class ClientWatch {
+ public:
+  ClientWatch(ClientSocket* client, int after_ms) : client_(after_ms < 0 ? nullptr : client) {
+    if (client_ != nullptr) client_->LetFallBehind(after_ms);
+  }
+  ~ClientWatch() {
+    if (client_ != nullptr) client_->LetFallBehind(-1);
+  }
+  ClientWatch(const ClientWatch&) = delete;
+  ClientWatch& operator=(const ClientWatch&) = delete;
+
+ private:
+  ClientSocket* client_;
+};
+
+bool IsBehind(RowSink* sink) {
+  ClientSocket* client = sink->client();
+  return client != nullptr && client->behind();
+}
+
+}  // namespace
+
 RunningQuery::~RunningQuery() {
   Finish();
 }
@@ -97,7 +123,11 @@ void RunningQuery::Finish() {
   done_ = true;
   if (slice_) ReleaseSlice(*slice_);
   slice_.reset();
+  slice_file_.reset();
+  row_files_.clear();
+  if (snapshots_ != nullptr) snapshots_->Cancel();
   executor_.reset();  // before the arena: it waits until nobody else uses that
+  snapshots_.reset();
   view_snapshot_.reset();
 }
 
@@ -109,6 +139,7 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   context_.chunks_per_stream =
       static_cast<uint32_t>(session.settings->Integer("chunks_per_stream"));
   context_.temp_directory = arena_.CopyString(session.temp_directory);
+  spill_delay_ms_ = static_cast<int>(session.settings->Integer("spill_delay"));
   context_.admission_timeout_us = session.settings->Integer("admission_timeout") * 1000;
   context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
   leases_ = session.leases;
@@ -125,6 +156,16 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
     };
     context_.gate_snapshots = transaction->gates_snapshots();
   }
+  context_.share_snapshots = [this, session](std::span<const ServerStreams> servers) {
+    std::vector<ServerStreams> outside;  // of the session's own transaction
+    for (const ServerStreams& each : servers)
+      if (TransactionOn(context_, each.server).pin == 0) outside.push_back(each);
+    if (outside.empty()) return ExecutorContext::Snapshots();
+    snapshots_ =
+        std::make_unique<StatementSnapshots>(session, context_.gate_snapshots, outside, &arena_);
+    return ExecutorContext::Snapshots(
+        [this](Oid server, uint32_t nth) { return snapshots_->For(server, nth); });
+  };
   context_.query_text = arena_.CopyString(options.text);
   context_.instrument = options.instrument;
   auto params = arena_.NewArray<Column>(options.params.size());
@@ -202,10 +243,11 @@ Executor& RunningQuery::executor() {
 
 uint64_t RunningQuery::Run(RowSink* sink, uint64_t rows_max) {
   if (done_) return 0;
-  if (executor_ == nullptr && rows_max == 0 && CanBorrow()) {
+  if (executor_ == nullptr && !let_go_ && rows_max == 0 && CanBorrow()) {
     if (std::optional<uint64_t> rows = RunBorrowed(sink)) return *rows;
   }
-  executor();
+  if (!let_go_) executor();
+  ClientWatch watch(sink->client(), spillable() ? spill_delay_ms_ : -1);
   return plan_->pass_through ? RunSlices(sink, rows_max) : RunBatches(sink, rows_max);
 }
 
@@ -270,9 +312,9 @@ uint64_t RunningQuery::RunBatches(RowSink* sink, uint64_t rows_max) {
   uint64_t sent = 0;
   while (!done_ && (rows_max == 0 || sent < rows_max)) {
     CheckForInterrupts();
+    if (IsBehind(sink)) SpillBehind(sink->client());
     if (batch_next_ == batch_.rows) {
-      executor_->Next(&batch_);
-      batch_next_ = 0;
+      NextBatch();
       if (batch_.rows == 0) {
         done_ = true;
         break;
@@ -291,12 +333,14 @@ uint64_t RunningQuery::RunSlices(RowSink* sink, uint64_t rows_max) {
   uint64_t sent = 0;
   while (rows_max == 0 || sent < rows_max) {
     CheckForInterrupts();
+    if (IsBehind(sink)) SpillBehind(sink->client());
     if (!slice_) {
       Slice next;
-      Claim claim = executor_->TryNextSlice(&next);
+      Claim claim = TryTakeSlice(&next);
       if (claim == Claim::kEmpty) {
         // Rows from a shard that only trickles must not lie in the buffer meanwhile.
         if (sent > 0) sink->BeforeWait();
+        if (IsBehind(sink)) continue;
         claim = executor_->NextSlice(&next) ? Claim::kSlice : Claim::kDone;
       }
       if (claim == Claim::kDone) {

@@ -2,11 +2,15 @@
 // Everything it holds here and on the shards is given back by the destructor.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <poll.h>
 #include <span>
 #include <string_view>
 
 #include "executor/executor.h"
+#include "executor/row_store.h"
+#include "executor/slice_file.h"
 #include "optimizer/planner.h"
 #include "parser/query.h"
 #include "postmaster/row_sink.h"
@@ -22,6 +26,7 @@ class Settings;
 class BorrowedConnection;
 class LeaseSet;
 class PlanCache;
+class StatementSnapshots;
 
 // What the session is, as far as running a query is concerned.
 struct QuerySession {
@@ -59,6 +64,13 @@ class RunningQuery {
   // Gives back what is held on the shards and in the chunk pool; further runs give no rows.
   void Finish();
 
+  // Whether it holds chunks and connections that others could use while nobody reads its rows; see
+  // SpillSuspended.
+  bool holds_unread() const { return spill_delay_ms_ >= 0 && spillable(); }
+  // Puts the rows that nobody fetches now aside, until `client` is ready. An error is told by the
+  // Run that gets there.
+  void SpillSuspended(pollfd client);
+
   // What a plan needs of the world, for running what is no plan.
   const ExecutorContext& context() const { return context_; }
   const PlannedStatement& plan() const { return *plan_; }
@@ -67,6 +79,15 @@ class RunningQuery {
 
  private:
   void MakeContext(const QuerySession& session, const QueryOptions& options);
+  bool spillable() const;
+  void Spill(pollfd client);  // until that is ready, or all is in the file
+  void SpillSlices(pollfd client);
+  void SpillBatches(pollfd client);
+  void SpillBehind(ClientSocket* client);
+  void LetGo();
+  Claim TryTakeSlice(Slice* slice);
+  void NextBatch();
+
   uint64_t RunBatches(RowSink* sink, uint64_t rows_max);
   uint64_t RunSlices(RowSink* sink, uint64_t rows_max);
   void JoinServers();
@@ -80,7 +101,8 @@ class RunningQuery {
   ExecutorContext context_;
   std::shared_ptr<PlanCache> plans_;  // the plan may lie there
   const PlannedStatement* plan_ = nullptr;
-  std::unique_ptr<ViewSnapshot> view_snapshot_;  // once a live view is read
+  std::unique_ptr<ViewSnapshot> view_snapshot_;    // once a live view is read
+  std::unique_ptr<StatementSnapshots> snapshots_;  // where parts are read one after the other
   std::unique_ptr<Executor> executor_;
   bool done_ = false;
   LeaseSet* leases_ = nullptr;
@@ -93,6 +115,15 @@ class RunningQuery {
   size_t batch_next_ = 0;
   std::optional<Slice> slice_;
   size_t slice_next_bytes_ = 0;
+  // What was put aside, and comes before all that is still to come (running_query_spill.cc).
+  int spill_delay_ms_ = -1;
+  std::unique_ptr<SliceFile> slice_file_;
+  bool slice_is_filed_ = false;  // slice_ came from there
+  std::deque<std::unique_ptr<RowStore>> row_files_;
+  bool batch_is_filed_ = false;
+  size_t skip_rows_ = 0;         // rows of the first of them that were given already
+  bool let_go_ = false;          // there is nothing else to come
+  std::optional<Error> failed_;  // … because of this
 };
 
 struct RemoteSession;

@@ -10,6 +10,7 @@
 #include "postmaster/redact.h"
 #include "postmaster/server_config.h"
 #include "shm/shared_memory.h"
+#include "shm/stream.h"
 
 namespace sluice {
 
@@ -122,7 +123,37 @@ bool Session::WaitForMessage() {
     leases_->GiveBackIdle();
     if (timeout_ms > 0) timeout_ms -= kLeaseIdleMs;
   }
+  for (int delay_ms = SpillDelayMs(); delay_ms >= 0 && (timeout_ms < 0 || timeout_ms > delay_ms);
+       delay_ms = SpillDelayMs()) {
+    if (client_.WaitForInput(delay_ms) != Woken::kTimeout) return true;
+    SpillSuspendedPortals();
+    if (timeout_ms > 0) timeout_ms -= delay_ms;
+  }
   return client_.WaitForInput(timeout_ms) != Woken::kTimeout;
+}
+
+int Session::SpillDelayMs() const {
+  bool holds = std::any_of(portals_.begin(), portals_.end(), [](const auto& entry) {
+    return entry.second->running != nullptr && entry.second->running->holds_unread();
+  });
+  // Not so often that looking is work.
+  return holds ? static_cast<int>(std::max<int64_t>(10, settings_.Integer("spill_delay"))) : -1;
+}
+
+void Session::MakeRoom() {
+  for (auto& [name, portal] : portals_) {
+    if (!ChunksAreShort()) return;
+    if (portal->running != nullptr && portal->running->holds_unread())
+      portal->running->SpillSuspended({-1, 0, 0});
+  }
+}
+
+void Session::SpillSuspendedPortals() {
+  for (auto& [name, portal] : portals_) {
+    if (!OthersAwaitAdmission()) return;
+    if (portal->running != nullptr && portal->running->holds_unread())
+      portal->running->SpillSuspended({client_.fd(), POLLIN | POLLRDHUP, 0});
+  }
 }
 
 int Session::IdleTimeoutMs() const {
@@ -308,9 +339,8 @@ QuerySession Session::MakeQuerySession() {
   session.user = current_user();
   session.database = database_;
   session.data_directory = config_.directory;
-  session.temp_directory = settings_.Text("temp_directory");
+  session.temp_directory = TempDirectory(settings_, config_.directory);
   if (settings_.Boolean("lend_connections")) session.leases = leases_.get();
-  if (session.temp_directory.empty()) session.temp_directory = config_.directory + "/tmp";
   return session;
 }
 

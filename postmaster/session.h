@@ -64,6 +64,11 @@ class Session {
   MessageReader::Message ReadMessage();
   bool WaitForMessage();
   int IdleTimeoutMs() const;
+  // How long portals that nobody fetches from may hold what others wait for; -1: there are none.
+  int SpillDelayMs() const;
+  void SpillSuspendedPortals();
+  // What the session's other portals hold is not to be waited for by itself.
+  void MakeRoom();
   void HandleIdleTimeout();
   void HandleIdleRequests();
   void ServeOneMessage();

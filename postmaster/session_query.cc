@@ -175,6 +175,7 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
 
 void Session::StartPortal(Portal* portal) {
   if (portal->running != nullptr) return;
+  MakeRoom();
   Statement* statement = portal->statement.get();
   Analyze(statement);
   if (portal->params.size() < statement->param_types.size())

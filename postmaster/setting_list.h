@@ -67,6 +67,9 @@
     "Connections over which one scan of one shard is split by block ranges, under one snapshot.") \
   X("admission_timeout", kInt, kUser, "ms", "60000", 0, 2147483647, "", false, "Shards", \
     "Time that a statement may wait for connections and chunks; 0: without end.") \
+  X("spill_delay", kInt, kUser, "ms", "1000", -1, 2147483647, "", false, "Resources", \
+    "Rows that a client has not read for so long go to a temporary file while other statements " \
+    "wait for the chunks or connections that they hold; -1: never.") \
   X("shard_silence_timeout", kInt, kUser, "ms", "0", 0, 2147483647, "", false, "Shards", \
     "Error if a shard sends nothing for so long while a statement waits for it; 0: never.") \
   X("lend_connections", kBool, kUser, "", "on", 0, 0, "", false, "Shards", \

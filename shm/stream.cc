@@ -74,6 +74,15 @@ bool TakeRequest(Request* request) {
   return true;
 }
 
+bool OthersAwaitAdmission() {
+  return shared_memory->groups_waiting.load(std::memory_order_relaxed) > 0;
+}
+
+bool ChunksAreShort() {
+  const ChunkPool& pool = shared_memory->chunks;
+  return pool.unreserved.load(std::memory_order_relaxed) < int64_t{pool.chunk_count / 2};
+}
+
 void OpenStreams(StreamGroup* group) {
   SLUICE_ASSERT(group->state.load(std::memory_order_relaxed) == GroupState::kNew);
   int64_t now = MonotonicUs();

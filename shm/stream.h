@@ -181,6 +181,11 @@ bool TryReserveGroup(StreamGroup* group);
 void SubmitRequest(const Request& request);
 bool TakeRequest(Request* request);  // io worker only
 
+// Whether statements wait for chunks or connections that others hold.
+bool OthersAwaitAdmission();
+// Whether less than half of the chunks, the most that one statement takes, can be promised now.
+bool ChunksAreShort();
+
 // Backend helpers. Open: submits and returns at once. Close: cancels, waits for kClosed, releases
 // the slices that nobody claimed and gives back the reservation. No other participant may still use
 // the group's queues then. Close of a group that was never opened does nothing.

@@ -220,10 +220,59 @@ int FreePorts(int count) {
   throw std::runtime_error("no free ports on loopback");
 }
 
+namespace {
+
+int FirstLineAsPid(const std::string& path) {
+  std::ifstream file(path);
+  int pid = 0;
+  file >> pid;
+  return pid;
+}
+
+// Ends every server whose data lies below `directory`, and removes it.
+void EndServersIn(const std::string& directory) {
+  std::error_code ignored;
+  std::vector<int> pids;
+  for (const auto& entry : fs::directory_iterator(directory, ignored))
+    if (int pid = FirstLineAsPid(entry.path() / "postmaster.pid"); pid > 0) pids.push_back(pid);
+  auto alive = [&] {
+    return std::any_of(pids.begin(), pids.end(), [](int pid) { return kill(pid, 0) == 0; });
+  };
+  for (int pid : pids) kill(pid, SIGQUIT);  // immediate shutdown, Postgres's and ours
+  Eventually([&] { return !alive(); }, 10);
+  for (int pid : pids) kill(pid, SIGKILL);
+  fs::remove_all(directory, ignored);
+}
+
+// A process out of a test runner's reach that outlives this one. When the pipe closes before
+// anything is written to it, the test was killed, and its servers would run for ever.
+int StartGuard(const std::string& directory) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe failed");
+  pid_t middle = fork();
+  if (middle < 0) throw std::runtime_error("fork failed");
+  if (middle == 0) {
+    setsid();
+    if (fork() != 0) _exit(0);
+    // Whoever reads the test's output must not wait for this process.
+    for (int fd = 0; fd < 1024; fd++)
+      if (fd != ends[0]) close(fd);
+    char byte;
+    if (read(ends[0], &byte, 1) == 0) EndServersIn(directory);
+    _exit(0);
+  }
+  close(ends[0]);
+  waitpid(middle, nullptr, 0);
+  return ends[1];
+}
+
+}  // namespace
+
 Cluster::Cluster(const Options& options) : options_(options) {
   char name[] = "/tmp/sluice-test-XXXXXX";
   if (mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
   directory_ = name;
+  guard_ = StartGuard(directory_);
   port_ = FreePorts(options.shards + 8);
   shard_port_ = port_ + 8;
   std::vector<std::string> command{SluiceBinary(),
@@ -248,6 +297,8 @@ Cluster::~Cluster() {
   for (const auto& server : servers_)
     RunAsOwner({SluiceBinary(), "stop", "-D", server, "-m", "immediate"});
   RunProgram({SluiceBinary(), "cluster", "down", "--dir", directory_}, false);
+  if (write(guard_, "", 1) != 1) fmt::print(stderr, "the guard of {} is gone\n", directory_);
+  close(guard_);
   if (std::getenv("SLUICE_KEEP") != nullptr) return;
   std::error_code ignored;
   fs::remove_all(directory_, ignored);
@@ -292,15 +343,6 @@ std::string Cluster::StartServer(const std::string& name,
   }
   return url;
 }
-
-namespace {
-int FirstLineAsPid(const std::string& path) {
-  std::ifstream file(path);
-  int pid = 0;
-  file >> pid;
-  return pid;
-}
-}  // namespace
 
 int Cluster::ShardPid(int shard) const {
   return FirstLineAsPid(fmt::format("{}/shard{}/postmaster.pid", directory_, shard));

@@ -87,6 +87,7 @@ class Cluster {
   std::string directory_;
   int port_;
   int shard_port_;
+  int guard_ = -1;  // a pipe to the process that cleans up should this one be killed
   std::vector<std::string> servers_;
 };
 

@@ -35,6 +35,11 @@ void RegisterKernels(std::span<const Kernel> kernels) {
   registered = kernels;
 }
 
+bool NeedsSession(Oid function) {
+  return std::any_of(registered.begin(), registered.end(),
+                     [&](const Kernel& kernel) { return kernel.function == function; });
+}
+
 const Kernel* FindKernel(Oid function) {
   const auto& all = TheRegistry().all;
   auto found =

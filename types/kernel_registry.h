@@ -26,5 +26,8 @@ std::span<const Kernel> ToCharKernels();
 // Kernels that need more than types/ has (pg_terminate_backend). By the main program, before the
 // first use of the registry; the table must last.
 void RegisterKernels(std::span<const Kernel> kernels);
+// Whether the function's kernel came from there: it looks at what only a session has (its catalog,
+// its settings), so no parallel worker can run it.
+bool NeedsSession(Oid function);
 
 }  // namespace sluice

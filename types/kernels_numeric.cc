@@ -3,6 +3,7 @@
 #include "types/kernel_registry.h"
 #include "types/numeric.h"
 #include "types/numeric_small.h"
+#include "types/numeric_sum.h"
 
 namespace sluice {
 namespace {
@@ -208,6 +209,27 @@ void Scale(const KernelCall& call) {
   });
 }
 
+// The final functions of the variance family. Their one argument is a state inside of Postgres, so
+// no statement can name them; here its parts: the number of values, their sum, the sum of their
+// squares.
+template <bool kSample, bool kRoot>
+void FromMoments(const KernelCall& call) {
+  ForEachRow(call, [&](size_t i) {
+    for (const Column* arg : call.args)
+      if (arg->IsNull(i)) return SetNull(call, i);
+    Arena* arena = call.context->arena;
+    NumericMoments moments;
+    moments.sum.Add(call.args[1]->At<View>(i), arena);
+    moments.squares.Add(call.args[2]->At<View>(i), arena);
+    moments.sum.count = call.args[0]->At<int64_t>(i);
+    View value;
+    bool known =
+        kRoot ? moments.Stddev(kSample, arena, &value) : moments.Variance(kSample, arena, &value);
+    if (!known) return SetNull(call, i);
+    call.out->Data<View>()[i] = value;
+  });
+}
+
 constexpr Kernel kKernels[] = {
     {1724, "numeric_add", true, Map<Plus, View, View, View>},
     {1725, "numeric_sub", true, Map<Minus, View, View, View>},
@@ -245,6 +267,10 @@ constexpr Kernel kKernels[] = {
     {1710, "trunc", true, Map<TruncateToInteger, View, View>},
     {1741, "log", true, Map<Log10, View, View>},
     {3281, "scale", true, Scale},
+    {2514, "numeric_var_pop", false, FromMoments<false, false>},
+    {1838, "numeric_var_samp", false, FromMoments<true, false>},
+    {2596, "numeric_stddev_pop", false, FromMoments<false, true>},
+    {1839, "numeric_stddev_samp", false, FromMoments<true, true>},
     {5043, "trim_scale", true, Map<TrimScale, View, View>},
 };
 

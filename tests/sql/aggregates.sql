@@ -45,3 +45,18 @@ SELECT count(*) FROM orders HAVING count(*) < 0;
 SELECT qty > 10 AS big, count(*) FROM orders GROUP BY qty > 10 ORDER BY 1;
 SELECT date_trunc('hour', created) AS h, sum(qty) FROM orders GROUP BY h ORDER BY h;
 SELECT upper(region), length(note), count(*) FROM orders GROUP BY 1, 2 ORDER BY 1, 2;
+-- The variance family, in two steps: counts, sums and sums of squares from the shards.
+SELECT region, stddev(qty), stddev_pop(qty), variance(qty), var_pop(qty), var_samp(qty), stddev_samp(qty) FROM orders GROUP BY region ORDER BY region;
+SELECT stddev(amount), stddev_pop(amount), variance(amount), var_pop(amount) FROM orders;
+SELECT region, stddev(id), var_pop(id * 1000000007), variance(qty::int2), var_pop((-qty)::int2) FROM orders GROUP BY region ORDER BY region;
+SELECT qty, variance(amount / 7), stddev_pop(amount * 0.0000001), count(*) FROM orders GROUP BY qty ORDER BY qty;
+SELECT customer, stddev_samp(qty), stddev_pop(qty), var_samp(amount) FILTER (WHERE qty > 25) FROM orders WHERE id < 100 GROUP BY customer ORDER BY customer;
+SELECT var_pop(qty), var_samp(qty), stddev(amount) FROM orders WHERE id < 0;
+SELECT var_pop(2147483647 - qty), stddev(-2147483648 + qty) FROM orders;
+SELECT stddev(n), var_pop(n) FROM things WHERE id > 1000;
+SELECT id > 1000, stddev(n), var_pop(n), stddev_pop(i2), variance(i4), stddev(i8) FROM things GROUP BY 1 ORDER BY 1;
+SELECT variance(v), var_pop(v), stddev(v) FROM single;
+SELECT region, stddev(qty) FROM orders GROUP BY ROLLUP (region) ORDER BY region;
+SELECT region FROM orders GROUP BY region HAVING stddev(qty) > 1 ORDER BY stddev(amount), region;
+SELECT stddev(DISTINCT qty), variance(DISTINCT amount) FROM orders;
+SELECT stddev(price), var_pop(price) FROM orders WHERE false;

@@ -25,3 +25,17 @@ WITH RECURSIVE chain AS (SELECT id, boss, 1 AS depth FROM customers WHERE id = 1
 WITH v(a, b) AS (VALUES (1, 'x'), (2, 'y')) SELECT * FROM v ORDER BY a;
 SELECT count(*) FROM big_orders;
 SELECT b.id FROM big_orders b WHERE b.amount > 990 ORDER BY 1;
+-- Conditions on what a subquery groups by.
+SELECT * FROM (SELECT region, count(*) c, sum(qty) s FROM orders GROUP BY region) g WHERE region = 'emea' AND c > 1;
+SELECT * FROM (SELECT region, qty % 3 AS m, count(*) c FROM orders GROUP BY 1, 2) g WHERE m = 1 AND region > 'b' ORDER BY 1, 2;
+SELECT * FROM (SELECT region, qty % 3 AS m, count(*) c FROM orders GROUP BY 1, 2) g WHERE m + c > 20 OR m = 0 ORDER BY 1, 2;
+SELECT * FROM (SELECT DISTINCT region, qty FROM orders) d WHERE region = 'apac' AND qty < 3 ORDER BY 2;
+SELECT * FROM (SELECT DISTINCT ON (region) region, id FROM orders ORDER BY region, id) d WHERE id > 3 ORDER BY 1;
+SELECT * FROM (SELECT region, qty FROM orders ORDER BY id LIMIT 50) l WHERE qty = 3 ORDER BY 1, 2;
+SELECT * FROM (SELECT count(*) c, 'x' AS t FROM orders) a WHERE t = 'y';
+SELECT * FROM (SELECT count(*) c, 'x' AS t FROM orders GROUP BY ()) a WHERE t = 'y';
+SELECT * FROM (SELECT region, count(*) c FROM orders GROUP BY ROLLUP (region)) r WHERE region IS NULL;
+SELECT * FROM (SELECT region, row_number() OVER (PARTITION BY region ORDER BY id) n FROM orders) w WHERE n = 2 AND region = 'emea';
+SELECT a.region, a.c, b.s FROM (SELECT region, count(*) c FROM orders GROUP BY region) a LEFT JOIN (SELECT region, sum(qty) s FROM orders WHERE qty > 10 GROUP BY region) b ON a.region = b.region AND b.region <> 'amer' WHERE a.region < 'f' ORDER BY 1;
+SELECT count(*) FROM orders o JOIN (SELECT customer, max(id) m FROM orders GROUP BY customer HAVING count(*) > 1) g ON o.customer = g.customer AND o.id = g.m WHERE g.customer < 50;
+SELECT (SELECT c FROM (SELECT region, count(*) c FROM orders GROUP BY region) g WHERE g.region = o.region) FROM orders o WHERE o.id < 10 ORDER BY o.id;
