@@ -322,7 +322,8 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
       Refuse("grouping by {} here is not supported", FormatType(group->type));
   std::vector<AggregateCall> calls;
   bool divisible = grouping_sets.empty();
-  for (const Expr* group : groups) divisible = divisible && !RunsPerRow(group);
+  for (const Expr* group : groups)
+    divisible = divisible && !RunsPerRow(group) && !RunsInSession(*group);
   for (const Expr* aggregate : aggregates) {
     Expr* lowered = scratch_.New<Expr>(*aggregate);
     lowered->args = LowerAll({aggregate->args.begin(), aggregate->args.end()}, input);
@@ -343,7 +344,7 @@ Local Planner::AggregateLocally(Local input, const std::vector<const Expr*>& gro
     call.order_by = keys;
     calls.push_back(call);
     divisible = divisible && !aggregate->distinct && keys.empty() && !KeepsOrder(*aggregate) &&
-                !RunsPerRow(aggregate);
+                !RunsPerRow(aggregate) && !RunsInSession(*aggregate);
   }
   std::vector<const Expr*> provides = groups;
   if (!grouping_sets.empty()) provides.push_back(GroupingSetNumber(&scratch_));

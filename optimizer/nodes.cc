@@ -197,9 +197,7 @@ Local Planner::GatherMerge(Local input, const std::vector<SortKey>& keys) {
   return {node, std::move(input.provides)};
 }
 
-// What the leader alone can compute: functions of the system catalogs, and the names of objects
-// (regclass and its kin), which are oids as long as nothing looks at them.
-static bool RunsInSession(const Expr& expr) {
+bool RunsInSession(const Expr& expr) {
   return AnyExpr(&expr, [&](const Expr& e, int) {
     if (e.kind == ExprKind::kCall && NeedsSession(e.function)) return true;
     return &e != &expr && IsObjectName(e.type);

@@ -398,6 +398,9 @@ bool IsCorrelated(const Query& query);
 bool DependsOnRow(const Query& query);
 // Whether `expr` needs a per-row parameter or a sub plan: what only the leader can compute.
 bool RunsPerRow(const Expr* expr);
+// What the leader alone can compute: functions of the system catalogs, and the names of objects
+// (regclass and its kin), which are oids as long as nothing looks at them.
+bool RunsInSession(const Expr& expr);
 // Makes the two sides of the equality `condition` hash alike, if their types can.
 bool AlignHashKeys(const Expr& condition, const Expr** a, const Expr** b, Arena* arena);
 // Whether values that are equal are also the same to every function (1.0 and 1.00 are not).
