@@ -50,6 +50,8 @@ const char* NoteKind(const Relation& relation) {
   switch (relation.kind) {
     case RelationKind::kView:
       return "view";
+    case RelationKind::kMaterializedView:
+      return "materialized view";
     case RelationKind::kForeignTable:
       return "foreign table";
     default:

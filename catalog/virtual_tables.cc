@@ -32,8 +32,19 @@ constexpr VirtualColumn kStreams[] = {
     {"age_ms", kFloat8Oid},  {"wait", kTextOid},           {"query", kTextOid}};
 
 constexpr VirtualColumn kJobs[] = {
-    {"id", kInt8Oid},        {"view", kTextOid},      {"statement", kTextOid}, {"state", kTextOid},
-    {"waits_for", kTextOid}, {"rows_done", kInt8Oid}, {"error", kTextOid}};
+    {"id", kInt8Oid},
+    {"view", kTextOid},
+    {"statement", kTextOid},
+    {"state", kTextOid},
+    {"waits_for", kTextOid},
+    {"rows_done", kInt8Oid},
+    {"rows_estimated", kInt8Oid},
+    {"shards", kTextOid},  // "shard1 500/1000, …": rows read of the tables
+    {"percent", kFloat8Oid},
+    {"rows_per_second", kFloat8Oid},
+    {"eta", kIntervalOid},
+    {"started_at", kTimestamptzOid},
+    {"error", kTextOid}};
 
 // One row a server whose changes are followed.
 constexpr VirtualColumn kShards[] = {{"server", kTextOid},       {"streaming", kBoolOid},
@@ -47,6 +58,9 @@ constexpr VirtualColumn kTransactions[] = {{"gid", kTextOid},    {"state", kText
                                            {"pid", kInt4Oid},    {"started", kTimestamptzOid}};
 
 constexpr VirtualColumn kStatus[] = {{"name", kTextOid}, {"value", kTextOid}};
+
+constexpr VirtualColumn kVerify[] = {
+    {"row", kTextOid}, {"stored", kInt8Oid}, {"expected", kInt8Oid}};
 
 // Their oids follow kSluiceSchemaOid, in this order: new ones come last.
 constexpr VirtualTable kSluiceViews[] = {{15001, "sluice", "servers", kServers, 'v'},
@@ -88,6 +102,10 @@ void LoadColumns(Loaded* to) {
 }
 
 }  // namespace
+
+std::span<const VirtualColumn> VerifyColumns() {
+  return kVerify;
+}
 
 void LoadVirtualTables() {
   if (loaded != nullptr) return;

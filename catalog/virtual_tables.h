@@ -27,6 +27,9 @@ struct VirtualTable {
   std::string_view sql = {};
 };
 
+// Of the function sluice.verify.
+std::span<const VirtualColumn> VerifyColumns();
+
 void LoadVirtualTables();  // by LoadBuiltinCatalog()
 
 std::span<const VirtualTable> AllVirtualTables();

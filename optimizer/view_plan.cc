@@ -7,6 +7,7 @@
 #include "optimizer/expr_util.h"
 #include "optimizer/plan_text.h"
 #include "optimizer/planner.h"
+#include "parser/walk.h"
 
 namespace sluice {
 namespace {
@@ -55,13 +56,42 @@ void CollectInputs(const PlannedStatement& statement, const Plan& plan, std::vec
     CollectInputs(statement, *statement.sub_plans[static_cast<size_t>(number)].plan, inputs);
 }
 
+// Columns of stored relations that expressions use. `around`: the query they stand in, behind those
+// around that.
+using UsedColumns = std::map<Oid, std::set<std::string>>;
+void CollectColumns(const Query& query, std::vector<const Query*>* around, UsedColumns* used);
+
+void CollectColumns(const Expr& expr, std::vector<const Query*>* around, UsedColumns* used) {
+  if (expr.kind == ExprKind::kColumn && expr.rel >= 0) {
+    const Query& query = *around->at(around->size() - 1 - static_cast<size_t>(expr.levels_up));
+    if (const Relation* table = query.rels[static_cast<size_t>(expr.rel)].table)
+      (*used)[table->oid].insert(table->columns.at(static_cast<size_t>(expr.column)).name);
+  }
+  if (expr.subquery != nullptr) CollectColumns(*expr.subquery, around, used);
+  ForEachChild(expr, [&](const Expr& child) { CollectColumns(child, around, used); });
+}
+
+void CollectColumns(const Query& query, std::vector<const Query*>* around, UsedColumns* used) {
+  around->push_back(&query);
+  ForEachQueryExpr(query, [&](const Expr& expr) { CollectColumns(expr, around, used); });
+  ForEachSubquery(query, [&](const Query& below) { CollectColumns(below, around, used); });
+  around->pop_back();
+}
+
 }  // namespace
+
+bool UsesColumn(const ViewPlan& view, Oid input, const std::string& column) {
+  auto used = view.columns.find(input);
+  return used != view.columns.end() && used->second.contains(column);
+}
 
 std::shared_ptr<const ViewPlan> PlanView(const Query& query, const Catalog& catalog,
                                          const SessionSettings& settings) {
   RefuseVolatile(query);
   auto view = std::make_shared<ViewPlan>();
   view->settings = settings;
+  std::vector<const Query*> around;
+  CollectColumns(query, &around, &view->columns);
   PlannerSettings local;
   local.enable_pushdown_filter = local.enable_pushdown_join = local.enable_pushdown_aggregate =
       local.enable_pushdown_distinct = local.enable_pushdown_sort = local.enable_pushdown_limit =

@@ -170,6 +170,16 @@ bool IsFutureCte(const ParseState& p, std::string_view name) {
           name);
 }
 
+void MakeVirtualRel(ParseState& p, std::string_view name, std::span<const VirtualColumn> from,
+                    QueryRel* rel) {
+  rel->kind = RelKind::kVirtual;
+  rel->virtual_name = name;
+  std::span<QueryColumn> columns = p.a.arena->NewArray<QueryColumn>(from.size());
+  for (size_t i = 0; i < columns.size(); i++)
+    columns[i] = {from[i].name, from[i].type, -1, TypeCollation(from[i].type)};
+  rel->columns = columns;
+}
+
 void MakeTableRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
   std::string_view schema = HasText(var.schemaname) ? var.schemaname : "";
   // pg_catalog comes first in every search path.
@@ -180,13 +190,7 @@ void MakeTableRel(ParseState& p, const PgQuery__RangeVar& var, QueryRel* rel) {
       rel->columns = ColumnsOfTargets(p, *rel->subquery);
       return;
     }
-    rel->kind = RelKind::kVirtual;
-    rel->virtual_name = table->name;
-    std::span<QueryColumn> columns = p.a.arena->NewArray<QueryColumn>(table->columns.size());
-    for (size_t i = 0; i < columns.size(); i++)
-      columns[i] = {table->columns[i].name, table->columns[i].type, -1,
-                    TypeCollation(table->columns[i].type)};
-    rel->columns = columns;
+    MakeVirtualRel(p, table->name, table->columns, rel);
     return;
   }
   const Relation* table = LookUpTable(p, var);
@@ -279,6 +283,24 @@ const JoinTree* TransformRangeQueryFunction(ParseState& p, const PgQuery__RangeF
   return Leaf(p, index, rel.lateral);
 }
 
+// sluice.verify('view'): rows that the server makes itself, of what its argument names.
+const JoinTree* TransformVerify(ParseState& p, const PgQuery__RangeFunction& range,
+                                const PgQuery__FuncCall& call, std::vector<NsItem>* names) {
+  bool constant = call.n_args == 1 && call.args[0]->node_case == PG_QUERY__NODE__NODE_A_CONST &&
+                  call.args[0]->a_const->val_case == PG_QUERY__A__CONST__VAL_SVAL;
+  if (!constant)
+    RefuseAt(p, p.Location(call.location),
+             "sluice.verify of anything but one view's name in quotes");
+  QueryRel rel{};
+  MakeVirtualRel(p,
+                 p.a.arena->CopyString(fmt::format("verify {}", call.args[0]->a_const->sval->sval)),
+                 VerifyColumns(), &rel);
+  rel.alias = p.a.arena->CopyString(range.alias != nullptr ? range.alias->aliasname : "verify");
+  int index = AddRel(p, rel);
+  names->push_back(MakeNsItem(p, index, range.alias));
+  return Leaf(p, index, false);
+}
+
 const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFunction& range,
                                        std::vector<NsItem>* names) {
   if (range.is_rowsfrom || range.n_functions != 1) RefuseAt(p, -1, "ROWS FROM");
@@ -290,6 +312,9 @@ const JoinTree* TransformRangeFunction(ParseState& p, const PgQuery__RangeFuncti
   if (raw->node_case != PG_QUERY__NODE__NODE_FUNC_CALL)
     RefuseAt(p, -1, "this kind of function in FROM");
 
+  if (raw->func_call->n_funcname == 2 && RawString(raw->func_call->funcname[0]) == "sluice" &&
+      RawString(raw->func_call->funcname[1]) == "verify")
+    return TransformVerify(p, range, *raw->func_call, names);
   if (raw->func_call->n_args > 1 &&
       RawString(raw->func_call->funcname[raw->func_call->n_funcname - 1]) == "unnest")
     RefuseAt(p, p.Location(raw->func_call->location), "unnest of several arrays");

@@ -108,7 +108,7 @@ std::vector<Error> ApplyConfig(const std::vector<ConfigLine>& lines, bool reload
   };
   for (const SettingInfo& info : AllSettings())
     if (!last.contains(std::string(info.name)) && !restart_only(&info) &&
-        info.context != SettingContext::kInternal)
+        info.context != SettingContext::kInternal && info.name != "session_authorization")
       settings->DropFileValue(info.name);
   for (const auto& [name, line] : last) {
     const SettingInfo* info = FindSetting(name);

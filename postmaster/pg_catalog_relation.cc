@@ -5,6 +5,7 @@
 #include "catalog/system_catalog.h"
 #include "postmaster/pg_catalog.h"
 #include "postmaster/running_query.h"
+#include "postmaster/view_reader.h"
 
 namespace sluice {
 
@@ -91,6 +92,17 @@ CatalogRow MakeClassRow(Oid oid, const std::string& name, Oid schema, Oid owner,
 
 namespace {
 
+// A store that cannot be read must not take the catalog with it.
+bool IsPopulated(const QuerySession& session, const Relation& view,
+                 std::unique_ptr<ViewSnapshot>* views) {
+  try {
+    if (*views == nullptr) *views = LookAtViews(session.data_directory);
+    return StatusOfView(views->get(), view).state == ViewState::kCreated;
+  } catch (const QueryError&) {
+    return false;
+  }
+}
+
 void ScanClass(const QuerySession& session, const VirtualRowSink& sink) {
   const Catalog& catalog = *session.catalog;
   for (const VirtualTable& table : AllVirtualTables()) {
@@ -100,6 +112,7 @@ void ScanClass(const QuerySession& session, const VirtualRowSink& sink) {
     row.Set("relnatts", table.columns.size()).Set("relhasrules", true);
     sink(row.values());
   }
+  std::unique_ptr<ViewSnapshot> views;
   for (const auto& [oid, relation] : catalog.relations) {
     if (!IsShown(relation)) continue;
     CatalogRow row = MakeClassRow(oid, relation.name, SchemaOid(catalog, relation.schema),
@@ -111,6 +124,9 @@ void ScanClass(const QuerySession& session, const VirtualRowSink& sink) {
     row.Set("relchecks",
             std::ranges::count(relation.constraints, ConstraintKind::kCheck, &Constraint::kind));
     row.Set("relhasrules", !relation.view_sql.empty());
+    if (relation.kind == RelationKind::kMaterializedView) {
+      row.Set("relispopulated", IsPopulated(session, relation, &views));
+    }
     if (IsPartition(catalog, relation)) {
       row.Set("relispartition", true);
       row.Set("relpartbound", CatalogValue(PartitionBoundText(catalog, relation)));

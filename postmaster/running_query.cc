@@ -147,6 +147,7 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
   catalog_ = session.catalog;
   settings_version_ = session.settings->version();
   user_ = session.user;
+  view_snapshot_ = session.view_snapshot;
   if (DistributedTransaction* transaction = session.transaction) {
     transaction->TakeSnapshots();
     context_.transaction = [this, transaction](Oid server) {

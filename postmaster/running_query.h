@@ -36,6 +36,7 @@ struct QuerySession {
   std::string user, database;
   std::string temp_directory, data_directory;
   DistributedTransaction* transaction = nullptr;  // the session's; null: none, all runs by itself
+  std::shared_ptr<const ViewSnapshot> view_snapshot;  // views are read at; null: the newest epoch
   LeaseSet* leases = nullptr;  // null: point queries go through the io worker too
 };
 
@@ -101,8 +102,8 @@ class RunningQuery {
   ExecutorContext context_;
   std::shared_ptr<PlanCache> plans_;  // the plan may lie there
   const PlannedStatement* plan_ = nullptr;
-  std::unique_ptr<ViewSnapshot> view_snapshot_;    // once a live view is read
-  std::unique_ptr<StatementSnapshots> snapshots_;  // where parts are read one after the other
+  std::shared_ptr<const ViewSnapshot> view_snapshot_;  // once a live view is read
+  std::unique_ptr<StatementSnapshots> snapshots_;      // where parts are read one after the other
   std::unique_ptr<Executor> executor_;
   bool done_ = false;
   LeaseSet* leases_ = nullptr;

@@ -213,7 +213,13 @@ void Session::SendReady() {
   client_.Flush(false);
 }
 
+// What a simple query's last statement did is committed before the client is told that it is done.
 void Session::SendCommandComplete(std::string_view tag) {
+  if (std::exchange(ends_message_, false) && transaction_.state() == TransactionState::kImplicit) {
+    std::string kept(tag);  // the commit drops portals
+    Commit();
+    return SendCommandComplete(kept);
+  }
   MessageWriter message(client_.out());
   message.Begin('C');
   message.CString(tag);
@@ -282,6 +288,7 @@ void Session::HandleError(const Error& error) {
 // --- around a statement
 
 void Session::BeginStatement(std::string_view text) {
+  ends_message_ = false;
   if (transaction_.state() == TransactionState::kNone) StartTransaction();
   current_text_ = RedactPasswords(text);
   statement_start_us_ = MonotonicUs();

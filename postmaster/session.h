@@ -157,6 +157,7 @@ class Session {
   bool IsViewCreated(const Relation& view);
   void RefuseOwnViews(std::span<const Oid> views);
   void WaitForViewsOf(const Query& query);
+  void WaitForViewsOf(const RawStatement& raw);
   void FlushViews();
   void FinishViews();
   void RemoveViews(std::vector<Oid> views);
@@ -212,6 +213,7 @@ class Session {
   std::deque<std::pair<std::string, std::shared_ptr<Statement>>> recent_;
   std::map<std::string, std::shared_ptr<Portal>> portals_;
   bool ready_wanted_ = true;   // ReadyForQuery is due before the next read
+  bool ends_message_ = false;  // the statement that runs is the last of a simple query
   bool skip_to_sync_ = false;  // after an error in the extended protocol
   bool extended_ = false;      // the message being served is of the extended protocol
   std::string current_text_;   // for the log

@@ -70,6 +70,7 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
   if (settings_.Boolean("transaction_read_only"))
     Throw(sqlstate::kReadOnlySqlTransaction, "cannot execute {} in a read-only transaction",
           CommandName(raw));
+  WaitForViewsOf(raw);
   QuerySession session = MakeQuerySession();
   RemoteSession remote = RemoteSessionOf(session);
   std::shared_ptr<const Catalog> before = catalog_;

@@ -62,6 +62,7 @@ void Session::SimpleQuery(std::string_view text) {
     auto statement = MakeStatement(parsed, raw, raw.node);
     RequireNotFailed(*statement);
     BeginRemote(parsed->statements().size() == 1);
+    ends_message_ = &raw == &parsed->statements().back();
     RunSimpleStatement(statement);
     if (&raw != &parsed->statements().back()) EndStatement("statement");
   }
@@ -224,8 +225,9 @@ bool Session::RunPortal(const std::shared_ptr<Portal>& portal, uint64_t rows_max
       SendRowDescription(portal->statement->columns, portal->formats);
     uint64_t rows = SendQueryRows(portal.get(), portal->formats, rows_max);
     if (rows_max != 0 && rows == rows_max) return false;
-    SendCommandComplete(QueryTag(portal->running.get(), rows));
+    std::string tag = QueryTag(portal->running.get(), rows);
     if (!portal->cursor) portal->running->Finish();
+    SendCommandComplete(tag);
     return true;
   }
   if (node_case == PG_QUERY__NODE__NODE_FETCH_STMT) {

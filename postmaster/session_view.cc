@@ -4,6 +4,7 @@
 
 #include "catalog/quote.h"
 #include "common/log.h"
+#include "parser/analyze.h"
 #include "parser/walk.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/session.h"
@@ -11,7 +12,6 @@
 #include "postmaster/view_reader.h"
 #include "shm/live_views.h"
 #include "shm/shared_memory.h"
-#include "stream/change_reader.h"
 
 namespace sluice {
 namespace {
@@ -95,26 +95,39 @@ void Session::WaitForViewsOf(const Query& query) {
       config_.directory, [this] { return CommittedCatalog(); }, oids);
 }
 
-// A mark is written on every shard: when it has come, so has everything committed before.
+// CREATE TABLE AS: before the catalog is changed, for others may change it meanwhile.
+void Session::WaitForViewsOf(const RawStatement& raw) {
+  if (catalog_pending_ || raw.node->node_case != PG_QUERY__NODE__NODE_CREATE_TABLE_AS_STMT) return;
+  const PgQuery__CreateTableAsStmt& create = *raw.node->create_table_as_stmt;
+  if (create.objtype != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE ||
+      create.query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+    return;
+  Arena arena;
+  std::vector<Oid> types;
+  AnalyzeContext context{catalog_.get(), &session_settings_, SearchPath(settings_, current_user()),
+                         current_user(), database_,          &arena,
+                         &types};
+  const Query* query;
+  try {
+    query = AnalyzeSelect({create.query, raw.text, raw.location}, context);
+  } catch (const QueryError&) {
+    return;  // the command itself will say it
+  }
+  WaitForViewsOf(*query);
+}
+
 void Session::FlushViews() {
   WaitForViewWorker();
-  std::vector<RemoteQuery> queries;
   std::shared_ptr<const Catalog> catalog = CommittedCatalog();
+  std::vector<Oid> servers;
   for (const ReplicatedServer& entry : shared_memory->live_views.servers) {
     Oid server = entry.server.load(std::memory_order_acquire);  // W1
     if (server == 0) break;
-    bool dropped = entry.applied_lsn.load(std::memory_order_acquire) == ~uint64_t{0};
-    if (dropped || !catalog->servers.contains(server)) continue;
-    queries.push_back(
-        {server, fmt::format("SELECT pg_catalog.pg_logical_emit_message(true, '{}', 'flush')",
-                             kMarkMessagePrefix)});
+    bool dropped = entry.applied_lsn.load(std::memory_order_acquire) == ~uint64_t{0};  // W2
+    if (!dropped && catalog->servers.contains(server)) servers.push_back(server);
   }
   QuerySession session = MakeQuerySession();
-  std::vector<RemoteRows> answers = RunRemoteQueries(*catalog, RemoteSessionOf(session), queries);
-  std::vector<ServerPosition> positions;
-  for (size_t i = 0; i < queries.size(); i++)
-    positions.push_back({queries[i].server, ParseLsn(answers[i].rows.at(0).at(0).value_or(""))});
-  WaitForPositions(positions);
+  FlushServers(*catalog, RemoteSessionOf(session), servers);
 }
 
 // After COMMIT: jobs of this transaction's views are durable.
@@ -190,19 +203,9 @@ void Session::RunWait(const PgQuery__FuncCall& call) {
     for (const auto& [oid, relation] : catalog_->relations)
       if (relation.kind == RelationKind::kMaterializedView) views.push_back(oid);
   } else {
-    // The name is read by the grammar.
-    ParsedSql parsed = ParseSql(std::string("TABLE ") + call.args[0]->a_const->sval->sval);
-    const PgQuery__RangeVar& name =
-        *parsed.statements()[0].node->select_stmt->from_clause[0]->range_var;
-    std::string_view schema = name.schemaname == nullptr ? "" : name.schemaname;
-    const Relation* view = schema.empty()
-                               ? catalog_->FindRelation(SearchPath(settings_, user_), name.relname)
-                               : catalog_->FindRelation(schema, name.relname);
-    if (view == nullptr)
-      Throw(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", name.relname);
-    if (view->kind != RelationKind::kMaterializedView)
-      Throw(sqlstate::kWrongObjectType, "\"{}\" is not a materialized view", view->name);
-    views.push_back(view->oid);
+    views.push_back(
+        FindViewByText(*catalog_, SearchPath(settings_, user_), call.args[0]->a_const->sval->sval)
+            .oid);
   }
   RefuseOwnViews(views);
   // WAIT for all is not ended by one that failed before.

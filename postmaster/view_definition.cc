@@ -74,6 +74,10 @@ std::string JobKey(Oid view) {
   return fmt::format("job/{}", view);
 }
 
+std::string JobStartKey(Oid view) {
+  return fmt::format("start/{}", view);
+}
+
 std::string JobFailure::Text() const {
   return Json{{"state", SqlStateText(error.state)},
               {"message", error.message},

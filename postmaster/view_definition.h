@@ -33,5 +33,7 @@ struct JobFailure {
   static JobFailure Parse(std::string_view text);
 };
 std::string JobKey(Oid view);
+// When its building began, as PostgresNow() has it.
+std::string JobStartKey(Oid view);
 
 }  // namespace sluice

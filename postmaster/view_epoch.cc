@@ -4,6 +4,7 @@
 
 #include "common/assert.h"
 #include "common/log.h"
+#include "postmaster/child_process.h"
 #include "postmaster/view_definition.h"
 #include "postmaster/view_worker.h"
 #include "shm/shared_memory.h"
@@ -16,15 +17,14 @@ constexpr size_t kEpochBytesMax = 16 << 20;
 constexpr size_t kEdgeRows = 8192;
 constexpr int64_t kConfirmUs = 1'000'000;
 constexpr int kFullStoreRetryMs = 1000;
-// So long the other part of a transaction over several shards is waited for though its shard's
-// stream runs; then it will never come.
-constexpr int64_t kMissingHalfUs = 30'000'000;
+// More than can wait for one standby at a time.
+constexpr size_t kRecentXids = 100'000;
 
 }  // namespace
 
 bool ViewWorker::EpochIsDue(int64_t now_us) const {
-  if (edges_open_ || !drop_views_.empty() || !drop_sources_.empty() || !new_failures_.empty() ||
-      !forgotten_failures_.empty())
+  if (edges_open_ || !new_slots_.empty() || !drop_views_.empty() || !drop_sources_.empty() ||
+      !new_failures_.empty() || !forgotten_failures_.empty())
     return true;
   for (const auto& [oid, view] : views_)
     if (!view.stored) return true;
@@ -40,7 +40,8 @@ bool ViewWorker::EpochIsDue(int64_t now_us) const {
                    !feed->reader().ready().empty();
   }
   // What was left waits for the other part of a transaction: until something else has come.
-  if (((ready > 0 && missing_halves_.empty()) || ready != ready_left_) && !MoreToShare(now_us))
+  if (part_settled_) return true;
+  if (((ready > 0 && missing_parts_.empty()) || ready != ready_left_) && !MoreToShare(now_us))
     return true;
   if (unconfirmed && now_us - last_epoch_us_ >= kConfirmUs) return true;
   for (const auto& [oid, source] : sources_) {
@@ -65,19 +66,20 @@ bool ViewWorker::MoreToShare(int64_t now_us) const {
 
 // The longest prefix of every shard's transactions that is closed under those over several shards:
 // all parts of one are in, or none.
-std::map<ShardFeed*, size_t> ViewWorker::Cut(int64_t now_us) {
-  std::map<ShardFeed*, size_t> cut;
+ViewWorker::EpochCut ViewWorker::Cut(int64_t now_us, const EpochCut& exactly) {
+  EpochCut cut;
   std::map<uint64_t, ShardFeed*> by_system;
   for (const auto& [server, feed] : feeds_) {
     const auto& ready = feed->reader().ready();
     size_t count = 0, bytes = 0;
     while (count < ready.size() && (count == 0 || bytes < kEpochBytesMax))
       bytes += ready[count++].bytes;
+    if (auto wanted = exactly.find(feed.get()); wanted != exactly.end()) count = wanted->second;
     cut[feed.get()] = count;
     if (feed->wanted() && !feed->record().system_identifier.empty())
       by_system[feed->system_identifier()] = feed.get();
   }
-  std::map<std::string, int64_t> missing;
+  for (auto& [key, part] : missing_parts_) part.wanted = false;
   auto has = [&](ShardFeed* feed, const std::string& gid) {
     const auto& ready = feed->reader().ready();
     return std::any_of(ready.begin(), ready.begin() + static_cast<ptrdiff_t>(cut[feed]),
@@ -89,14 +91,9 @@ std::map<ShardFeed*, size_t> ViewWorker::Cut(int64_t now_us) {
       auto other = by_system.find(participant);
       if (other == by_system.end() || other->second == feed) continue;
       if (has(other->second, transaction.gid)) continue;
-      auto since = missing_halves_.try_emplace(transaction.gid, now_us).first->second;
-      bool never =
-          other->second->state() == ShardFeed::State::kStreaming && now_us - since > kMissingHalfUs;
-      missing[transaction.gid] = since;
-      if (!never) return false;
-      Log(LogLevel::kWarning,
-          "transaction \"{}\" has not come from server \"{}\"; views take in its other part",
-          transaction.gid, other->second->server_name());
+      MissingPart& part = MissPart(other->second, transaction.gid, now_us);
+      part.wanted = true;
+      if (!part.never) return false;
     }
     return true;
   };
@@ -112,7 +109,7 @@ std::map<ShardFeed*, size_t> ViewWorker::Cut(int64_t now_us) {
       }
     }
   }
-  missing_halves_ = std::move(missing);
+  std::erase_if(missing_parts_, [](const auto& entry) { return !entry.second.wanted; });
   return cut;
 }
 
@@ -149,6 +146,11 @@ void ViewWorker::AddChange(const Route& route, ChangeKind kind, std::span<const 
 void ViewWorker::TakeTransaction(ShardFeed* feed, const ShardTransaction& transaction,
                                  Input* input) {
   bool replayed = transaction.end_lsn <= feed->record().applied_lsn;
+  if (!transaction.changes.empty()) {
+    std::deque<uint32_t>& recent = recent_xids_[feed];
+    recent.push_back(transaction.xid);
+    if (recent.size() > kRecentXids) recent.pop_front();
+  }
   for (const RowChange& change : transaction.changes) {
     for (const Route& route : RoutesOf(feed, change.table)) {
       LeafBackfill& backfill = route.leaf->backfill();
@@ -162,7 +164,8 @@ void ViewWorker::TakeTransaction(ShardFeed* feed, const ShardTransaction& transa
       auto map = [&](std::span<const WireValue> row, std::vector<WireValue>* mapped) {
         mapped->clear();
         if (row.empty()) return;
-        for (int column : route.columns) mapped->push_back(row[static_cast<size_t>(column)]);
+        for (int column : route.columns)
+          mapped->push_back(column < 0 ? WireValue{} : row[static_cast<size_t>(column)]);
       };
       map(change.old_row, &input->old_row);
       map(change.new_row, &input->new_row);
@@ -209,14 +212,53 @@ void ViewWorker::TakeMark(ShardFeed* feed, const std::string& mark, Input* input
   }
 }
 
-void ViewWorker::Gather(const std::map<ShardFeed*, size_t>& cut, Input* input) {
-  // What may fail comes before anything is taken.
+// Views that use a column of a table.
+std::vector<Oid> ViewWorker::UsersOf(Oid table, const std::string& column) const {
+  std::vector<Oid> users;
+  for (const auto& [oid, view] : views_)
+    if (view.plan != nullptr && UsesColumn(*view.plan, table, column)) users.push_back(oid);
+  return users;
+}
+
+// A change without some of the source's columns is to be applied: they were dropped, and views that
+// use them cannot go on. (One that comes before the table's rows were read is from before ADD
+// COLUMN, and what is read has it.) False: some were set aside.
+bool ViewWorker::DropColumns(Route route) {  // a copy: routes go with the views
+  LeafBackfill& backfill = route.leaf->backfill();
+  if (!backfill.complete() && !backfill.cursor()) return true;
+  bool none = true;
+  for (size_t i = 0; i < route.columns.size(); i++) {
+    int column = static_cast<int>(i);
+    if (route.columns[i] >= 0 || route.leaf->dropped_columns().contains(column)) continue;
+    Error error = route.leaf->NoSuchColumn(column);
+    for (Oid view : UsersOf(route.source->table.oid, route.source->table.columns[i].name)) {
+      if (views_.contains(view)) SetAside(view, error);
+      none = false;
+    }
+    route.leaf->DropColumn(column);
+    if (!none) return false;  // routes are made anew
+  }
+  return none;
+}
+
+// What may fail comes before anything is taken. False: views were set aside.
+bool ViewWorker::CheckChanges(const EpochCut& cut) {
   for (const auto& [feed, count] : cut) {
     const PublishedTable* last = nullptr;
-    for (size_t i = 0; i < count; i++)
-      for (const RowChange& change : feed->reader().ready()[i].changes)
-        if (std::exchange(last, change.table) != change.table) RoutesOf(feed, change.table);
+    for (size_t i = 0; i < count; i++) {
+      const ShardTransaction& transaction = feed->reader().ready()[i];
+      if (transaction.end_lsn <= feed->record().applied_lsn) last = nullptr;
+      for (const RowChange& change : transaction.changes) {
+        if (std::exchange(last, change.table) == change.table) continue;
+        for (const Route& route : RoutesOf(feed, change.table))
+          if (transaction.end_lsn > feed->record().applied_lsn && !DropColumns(route)) return false;
+      }
+    }
   }
+  return true;
+}
+
+void ViewWorker::Gather(const EpochCut& cut, Input* input) {
   for (const auto& [oid, source] : sources_) {
     if (!source->stored) continue;
     for (const auto& leaf : source->leaves) {
@@ -297,6 +339,7 @@ void ViewWorker::WriteRecords(const Input& input, ViewGraph::Epoch* epoch) {
     else
       epoch->Put(key, record.Text());
   }
+  for (const auto& [server, user] : new_slots_) epoch->Put(fmt::format("slot/{}", server), user);
   for (const std::string& key : dropped_leaves_) epoch->Delete(key);
   for (const auto& [oid, source] : sources_) {
     if (!source->stored) continue;
@@ -338,7 +381,10 @@ bool ViewWorker::AddWaiting(ViewGraph::Epoch* epoch) {
     SLUICE_ASSERT(next != waiting.end());
     LiveView& view = views_.at(*next);
     try {
-      epoch->AddView(view.oid, view.plan, view.definition);
+      const Relation* relation = catalog_->FindRelation(view.oid);
+      bool paused = relation != nullptr && BackfillRateLimit(*relation) == 0;
+      epoch->AddView(view.oid, view.plan, view.definition, !paused);
+      epoch->Put(JobStartKey(view.oid), std::to_string(PostgresNow()));
     } catch (const ViewFailure&) {
       throw;
     } catch (const QueryError& error) {
@@ -378,10 +424,11 @@ bool ViewWorker::AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us) {
   return open;
 }
 
-void ViewWorker::RunEpoch(int64_t now_us) {
+void ViewWorker::RunEpoch(const EpochCut& cut, int64_t now_us) {
+  part_settled_ = false;
   Input input;
-  std::map<ShardFeed*, size_t> cut = Cut(now_us);
   try {
+    if (!CheckChanges(cut)) return;
     Gather(cut, &input);
   } catch (const ViewFailure& failure) {
     // A table is not what it was. Without its source the same changes go through.
@@ -392,13 +439,17 @@ void ViewWorker::RunEpoch(int64_t now_us) {
   for (;;) {
     std::unique_ptr<ViewGraph::Epoch> epoch = graph_->Begin();
     try {
-      for (Oid view : drop_views_) epoch->DropView(view);
+      for (Oid view : drop_views_) {
+        epoch->DropView(view);
+        epoch->Delete(JobStartKey(view));
+      }
       for (Oid source : drop_sources_) epoch->DropSource(source);
       if (!AddWaiting(epoch.get())) continue;
       Execute(input, epoch.get());
       bool open = AdvanceEdges(epoch.get(), now_us);
       WriteRecords(input, epoch.get());
       epoch->Commit();
+      last_epoch_ = epoch->number();
       edges_open_ = open;
       break;
     } catch (const ViewFailure& failure) {
@@ -433,6 +484,10 @@ void ViewWorker::Committed(const Input& input, int64_t now_us) {
     view.stored = true;
   }
   if (!drop_views_.empty()) reconcile_again_ = true;
+  if (queued_ && Building() < static_cast<size_t>(settings_->Integer("max_backfills")))
+    reconcile_again_ = true;
+  for (const auto& [server, user] : new_slots_) feeds_.at(server)->Announced();
+  new_slots_.clear();
   drop_views_.clear();
   drop_sources_.clear();
   dropped_leaves_.clear();

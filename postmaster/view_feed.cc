@@ -104,7 +104,8 @@ bool ShardFeed::Poll(int64_t now_us) {
     bool backing_off = state_ == State::kWaiting && now_us < wake_at_us_;
     if (!wanted_ && state_ != State::kIdle && state_ != State::kDropping && !backing_off)
       StartDrop();
-    if (wanted_ && (state_ == State::kIdle || (state_ == State::kWaiting && now_us >= wake_at_us_)))
+    if (wanted_ && announced_ &&
+        (state_ == State::kIdle || (state_ == State::kWaiting && now_us >= wake_at_us_)))
       StartProbe();
     if (task_ != nullptr) {
       task_->PollText(&rows_);
@@ -166,6 +167,8 @@ void ShardFeed::Fail(const Error& error, int64_t now_us) {
   replay_lost_ |= replaying_ && stream_ != nullptr;
   task_.reset();
   stream_.reset();
+  // A pin whose connection was lost is of no use until it is let go.
+  SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
   reader_.Reset();
   shared_->streaming.store(0, std::memory_order_relaxed);
   state_ = State::kWaiting;

@@ -40,6 +40,9 @@ class ShardFeed {
             ConnectAs connect);
   ~ShardFeed();
 
+  // The store has a record by which the slot will be dropped, whatever happens: it may be made.
+  void Announced() { announced_ = true; }
+  bool announced() const { return announced_; }
   void Want() { wanted_ = true; }
   void Unwant() { wanted_ = false; }
   bool wanted() const { return wanted_; }
@@ -94,8 +97,9 @@ class ShardFeed {
   const uint64_t pin_;
   ReplicatedServer* const shared_;
 
-  State state_ = State::kIdle;
+  State state_ = State::kWaiting;  // there may be a slot, wanted or not
   bool wanted_ = false;
+  bool announced_ = false;
   bool replaying_ = true;  // this process has not caught up with its predecessor yet
   bool replay_lost_ = false;
   bool refused_ = false;

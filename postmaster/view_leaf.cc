@@ -104,7 +104,9 @@ std::string ViewLeaf::Record() const {
               {"complete", backfill_->complete()},
               {"dirty", dirty_},
               {"cursor", cursor},
-              {"rows", rows_read_}}
+              {"rows", rows_read_},
+              {"dropped", dropped_columns_},
+              {"estimate", description_.rows_estimated}}
       .dump();
 }
 
@@ -114,6 +116,8 @@ void ViewLeaf::Restore(std::string_view record) {
   json.at("ordered").get_to(description_.ordered);
   json.at("join_xmax").get_to(join_xmax_);
   json.at("rows").get_to(rows_read_);
+  dropped_columns_ = json.value("dropped", std::set<int>{});
+  description_.rows_estimated = json.value("estimate", uint64_t{0});
   bool complete = json.at("complete").get<bool>();
   std::optional<std::vector<std::string>> cursor;
   if (json.at("cursor").is_array()) {
@@ -134,23 +138,29 @@ bool ViewLeaf::Is(const PublishedTable& table) const {
   return table.name == relation_.remote_table() && table.schema == relation_.remote_schema();
 }
 
+Error ViewLeaf::NoSuchColumn(int column) const {
+  return MakeError(sqlstate::kUndefinedColumn,
+                   "column \"{}\" of table \"{}\" on server \"{}\" is not what it was",
+                   remote_columns_[static_cast<size_t>(column)], relation_.remote_table(),
+                   server_.name)
+      .Detail("It was dropped, renamed, or has another type than when the view was created.");
+}
+
 std::vector<int> ViewLeaf::MapColumns(const PublishedTable& table) const {
   std::vector<int> map;
   for (size_t i = 0; i < remote_columns_.size(); i++) {
     auto found = std::find_if(table.columns.begin(), table.columns.end(), [&](const auto& column) {
       return column.name == remote_columns_[i];
     });
-    if (found == table.columns.end())
-      Throw(sqlstate::kUndefinedColumn,
-            "column \"{}\" of table \"{}\" on server \"{}\" does not exist any more",
-            remote_columns_[i], table.name, server_.name);
     // Types of users have other oids on each server.
-    bool builtin = column_types_[i] < kFirstUserOid && found->type < kFirstUserOid;
-    if (builtin && found->type != column_types_[i])
-      Throw(sqlstate::kDatatypeMismatch,
-            "column \"{}\" of table \"{}\" on server \"{}\" has another type than before",
-            remote_columns_[i], table.name, server_.name);
-    map.push_back(static_cast<int>(found - table.columns.begin()));
+    bool same = found != table.columns.end() &&
+                (column_types_[i] >= kFirstUserOid || found->type >= kFirstUserOid ||
+                 found->type == column_types_[i]);
+    const std::vector<std::string>& keys = description_.key_columns;
+    bool identifies =
+        keys.empty() || std::find(keys.begin(), keys.end(), remote_columns_[i]) != keys.end();
+    if (!same && identifies) throw QueryError(NoSuchColumn(static_cast<int>(i)));
+    map.push_back(same ? static_cast<int>(found - table.columns.begin()) : -1);
   }
   return map;
 }

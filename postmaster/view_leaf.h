@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,13 @@ class ViewLeaf {
 
   // Whether this is the table that a Relation message describes.
   bool Is(const PublishedTable& table) const;
-  // The values of a row as the stream has it, in the source's order; throws where a column is
-  // missing or has another type.
+  // The values of a row as the stream has it, in the source's order; -1 where a column is missing
+  // or has another type. Throws where rows could not be told apart without it.
   std::vector<int> MapColumns(const PublishedTable& table) const;
+  // Columns of the source that changes do not have any more: the copy's values are of no use.
+  const std::set<int>& dropped_columns() const { return dropped_columns_; }
+  void DropColumn(int column) { dropped_columns_.insert(column); }
+  Error NoSuchColumn(int column) const;
 
   // The mark of the piece that waits in kCount.
   const std::string& mark() const { return mark_; }
@@ -94,6 +99,7 @@ class ViewLeaf {
 
   Phase phase_ = Phase::kDescribe;
   LeafDescription description_;
+  std::set<int> dropped_columns_;
   std::optional<LeafBackfill> backfill_;
   std::unique_ptr<RemoteTask> task_;
   std::vector<std::vector<RemoteRow>> text_rows_;

@@ -1,8 +1,16 @@
 #include "postmaster/view_reader.h"
 
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <pg_query/pg_query.pb-c.h>
+
+#include "catalog/quote.h"
+#include "parser/raw.h"
+#include "postmaster/child_process.h"
 #include "postmaster/view_definition.h"
 #include "shm/live_views.h"
 #include "shm/shared_memory.h"
+#include "stream/change_reader.h"
 
 namespace sluice {
 
@@ -84,6 +92,76 @@ ViewStatus StatusOfView(const ViewSnapshot* snapshot, const Relation& view) {
   return status;
 }
 
+std::optional<double> ViewProgress::Percent() const {
+  if (!rows_estimated) return std::nullopt;
+  if (*rows_estimated <= rows_done) return *rows_estimated == 0 ? 0.0 : 100.0;
+  double percent = 100.0 * static_cast<double>(rows_done) / static_cast<double>(*rows_estimated);
+  return std::round(percent * 10) / 10;
+}
+
+std::optional<double> ViewProgress::RowsPerSecond() const {
+  if (!started_at || now <= *started_at) return std::nullopt;
+  double rows = static_cast<double>(rows_done);
+  return std::round(rows / (static_cast<double>(now - *started_at) / 1e6));
+}
+
+std::optional<int64_t> ViewProgress::SecondsLeft() const {
+  std::optional<double> rate = RowsPerSecond();
+  if (!rows_estimated || !rate || *rate <= 0) return std::nullopt;
+  if (*rows_estimated <= rows_done) return 0;
+  return static_cast<int64_t>(std::ceil(static_cast<double>(*rows_estimated - rows_done) / *rate));
+}
+
+namespace {
+
+// Of one table: rows read and estimated, added up, and a text a shard.
+void AddTableProgress(const ViewSnapshot& snapshot, const Catalog& catalog, Oid table,
+                      ViewProgress* progress, uint64_t* read, uint64_t* estimated) {
+  snapshot.ForEach(
+      fmt::format("leaf/{}/", table), [&](std::string_view key, std::string_view value) {
+        nlohmann::json json = nlohmann::json::parse(value);
+        uint64_t rows = json.at("rows").get<uint64_t>();
+        // A table that has never been analyzed has no estimate until it is read.
+        uint64_t of = std::max(rows, json.value("estimate", uint64_t{0}));
+        if (json.at("complete").get<bool>()) of = rows;
+        *read += rows;
+        *estimated += of;
+        Oid leaf = static_cast<Oid>(std::stoul(std::string(key.substr(key.rfind('/') + 1))));
+        const Relation* relation = catalog.FindRelation(leaf);
+        if (relation == nullptr || !catalog.servers.contains(relation->server)) return;
+        progress->shards +=
+            fmt::format("{}{} {}/{}", progress->shards.empty() ? "" : ", ",
+                        QuoteIdentifier(catalog.servers.at(relation->server).name), rows, of);
+      });
+}
+
+}  // namespace
+
+ViewProgress ProgressOfView(const ViewSnapshot* snapshot, const Catalog& catalog,
+                            const Relation& view) {
+  ViewProgress progress;
+  progress.now = PostgresNow();
+  std::optional<RelationInfo> info;
+  if (snapshot != nullptr) info = snapshot->Relation(view.oid);
+  if (!info || info->definition != ViewDefinitionText(view)) return progress;
+  if (std::optional<std::string> started = snapshot->Get(JobStartKey(view.oid)))
+    progress.started_at = std::stoll(*started);
+  progress.rows_estimated = 0;
+  for (const EdgeInfo& edge : snapshot->Edges(*info)) {
+    std::optional<RelationInfo> input = snapshot->Relation(edge.input);
+    if (!input) continue;
+    uint64_t read = input->rows, estimated = input->rows;
+    if (input->kind == StoredRelationKind::kSource) {
+      read = estimated = 0;
+      AddTableProgress(*snapshot, catalog, edge.input, &progress, &read, &estimated);
+    }
+    // An edge at its input's end takes in what comes there.
+    progress.rows_done += edge.at_end ? read : edge.rows_delivered;
+    *progress.rows_estimated += std::max(estimated, edge.at_end ? read : edge.rows_delivered);
+  }
+  return progress;
+}
+
 void WaitForViews(const std::string& directory,
                   const std::function<std::shared_ptr<const Catalog>()>& catalog,
                   std::span<const Oid> views) {
@@ -131,6 +209,36 @@ void WaitForPositions(std::span<const ServerPosition> positions) {
     if (reached) return;
     WaitInterruptibly(WaitEvent::kViewProgress);
   }
+}
+
+void FlushServers(const Catalog& catalog, const RemoteSession& session,
+                  std::span<const Oid> servers) {
+  // A mark on every shard: when it has come, so has everything committed before.
+  std::vector<RemoteQuery> queries;
+  for (Oid server : servers)
+    queries.push_back(
+        {server, fmt::format("SELECT pg_catalog.pg_logical_emit_message(true, '{}', 'flush')",
+                             kMarkMessagePrefix)});
+  std::vector<RemoteRows> answers = RunRemoteQueries(catalog, session, queries);
+  std::vector<ServerPosition> positions;
+  for (size_t i = 0; i < queries.size(); i++)
+    positions.push_back({queries[i].server, ParseLsn(answers[i].rows.at(0).at(0).value_or(""))});
+  WaitForPositions(positions);
+}
+
+const Relation& FindViewByText(const Catalog& catalog, const std::vector<std::string>& search_path,
+                               std::string_view text) {
+  // The name is read by the grammar.
+  ParsedSql parsed = ParseSql(fmt::format("TABLE {}", text));
+  const PgQuery__RangeVar& name =
+      *parsed.statements().at(0).node->select_stmt->from_clause[0]->range_var;
+  std::string_view schema = name.schemaname == nullptr ? "" : name.schemaname;
+  const Relation* view = schema.empty() ? catalog.FindRelation(search_path, name.relname)
+                                        : catalog.FindRelation(schema, name.relname);
+  if (view == nullptr) Throw(sqlstate::kUndefinedTable, "relation \"{}\" does not exist", text);
+  if (view->kind != RelationKind::kMaterializedView)
+    Throw(sqlstate::kWrongObjectType, "\"{}\" is not a materialized view", view->name);
+  return *view;
 }
 
 }  // namespace sluice

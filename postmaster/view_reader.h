@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
+#include "postmaster/remote_query.h"
 #include "stream/view_store.h"
 
 namespace sluice {
@@ -29,6 +30,21 @@ struct ViewStatus {
 ViewStatus StatusOfView(const ViewSnapshot* snapshot, const Relation& view);
 const char* NameOf(ViewState state);
 
+// How far the building of a view is.
+struct ViewProgress {
+  uint64_t rows_done = 0;  // of its inputs' rows, that it has taken in
+  std::optional<uint64_t> rows_estimated;
+  std::string shards;                 // "shard1 500/1000, …": rows read of the tables, if any
+  std::optional<int64_t> started_at;  // as PostgresNow() has it
+  int64_t now = 0;
+
+  std::optional<double> Percent() const;
+  std::optional<double> RowsPerSecond() const;
+  std::optional<int64_t> SecondsLeft() const;
+};
+ViewProgress ProgressOfView(const ViewSnapshot* snapshot, const Catalog& catalog,
+                            const Relation& view);
+
 // Sleeps until all are created, without polling; throws the first failure, and what interrupts it.
 // Views that are dropped meanwhile throw 42P01. `catalog`: gives the newest one.
 void WaitForViews(const std::string& directory,
@@ -44,5 +60,12 @@ struct ServerPosition {
 void WaitForViewWorker();
 // Sleeps until the views are there. Servers whose changes are not followed are passed over.
 void WaitForPositions(std::span<const ServerPosition> positions);
+// Sleeps until all that is committed on these servers now is in the views.
+void FlushServers(const Catalog& catalog, const RemoteSession& session,
+                  std::span<const Oid> servers);
+
+// A materialized view by a name as SQL text has it.
+const Relation& FindViewByText(const Catalog& catalog, const std::vector<std::string>& search_path,
+                               std::string_view text);
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 #include "postmaster/view_source.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "catalog/quote.h"
 #include "stream/backfill.h"
@@ -10,7 +11,17 @@ namespace sluice {
 namespace {
 
 // Columns of the answer.
-enum { kKind, kPersistence, kIdentity, kWalLevel, kGenerated, kKeyName, kOrdered, kColumnCount };
+enum {
+  kKind,
+  kPersistence,
+  kIdentity,
+  kWalLevel,
+  kGenerated,
+  kKeyName,
+  kOrdered,
+  kRows,
+  kColumnCount
+};
 
 bool IsEnum(const Catalog& catalog, Oid type) {
   const UserType* user_type = catalog.FindUserType(type);
@@ -52,7 +63,10 @@ std::string LeafDescriptionSql(const Relation& leaf) {
       "g.attisdropped), a.attname, a.attcollation = 0 OR l.collname IN ('C', 'POSIX') OR "
       "l.collname = 'default' AND COALESCE(pg_catalog.to_jsonb(d) ->> 'datlocprovider', 'c') = 'c' "
       "AND "
-      "d.datcollate IN ('C', 'POSIX', 'C.UTF-8', 'C.utf8') "
+      "d.datcollate IN ('C', 'POSIX', 'C.UTF-8', 'C.utf8'), "
+      "(SELECT pg_catalog.sum(GREATEST(r.reltuples, pg_catalog.pg_stat_get_live_tuples(r.oid), "
+      "0))::int8 FROM pg_catalog.pg_class r WHERE r.oid = c.oid OR r.oid IN "
+      "(SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))) "
       "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
       "JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database() "
       "LEFT JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND "
@@ -89,6 +103,9 @@ LeafDescription ReadLeafDescription(const Server& server, const Relation& leaf,
         fmt::format("Changes of generated columns ({}) are not sent.", *first[kGenerated]),
         "Attach the table without them.");
   LeafDescription description;
+  const std::string rows_text = first[kRows].value_or("0");
+  std::from_chars(rows_text.data(), rows_text.data() + rows_text.size(),
+                  description.rows_estimated);
   bool ordered = true;
   for (const RemoteRow& row : rows) {
     if (row.size() != kColumnCount || !row[kKeyName]) continue;
@@ -104,7 +121,8 @@ LeafDescription ReadLeafDescription(const Server& server, const Relation& leaf,
             fmt::format("Its key column \"{}\" is not a column here.", *row[kKeyName]),
             fmt::format("Attach the table with it, or ALTER TABLE {} REPLICA IDENTITY FULL;",
                         RemoteName(leaf)));
-      return {};
+      description.key_columns.clear();
+      return description;
     }
     ordered = ordered && Yes(row[kOrdered]) && KeyOrder::Knows(column->type);
   }
@@ -142,10 +160,8 @@ std::vector<std::string> RemoteColumns(const Relation& table, const Relation& le
   std::vector<std::string> names;
   for (const ColumnInfo& column : table.columns) {
     int at = leaf.FindColumn(column.name);
-    if (at < 0)
-      Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist in \"{}\"", column.name,
-            leaf.name);
-    names.push_back(leaf.columns[static_cast<size_t>(at)].remote_name());
+    // One that was dropped, of a copy made before.
+    names.push_back(at < 0 ? column.name : leaf.columns[static_cast<size_t>(at)].remote_name());
   }
   return names;
 }

@@ -16,6 +16,7 @@ struct LeafDescription {
   std::vector<std::string> key_columns;  // the shard's names; none: the whole row
   // Rows can be read in the key's order in pieces, and this process can tell that order.
   bool ordered = false;
+  uint64_t rows_estimated = 0;  // as the shard's statistics have it
 };
 
 // A query about one foreign table, for its server; and what its answer means. `server` and `leaf`

@@ -7,6 +7,7 @@
 #include "common/assert.h"
 #include "common/log.h"
 #include "parser/analyze.h"
+#include "postmaster/config_file.h"
 #include "postmaster/view_definition.h"
 #include "shm/shared_memory.h"
 
@@ -25,6 +26,11 @@ std::string NewInstance() {
 
 std::string LeafKey(Oid source, Oid leaf) {
   return fmt::format("leaf/{}/{}", source, leaf);
+}
+
+// Where the server may have our slot: by whom it was made.
+std::string SlotKey(Oid server) {
+  return fmt::format("slot/{}", server);
 }
 
 }  // namespace
@@ -61,6 +67,11 @@ void ViewWorker::Load() {
     else
       views.push_back(info);
   }
+  // Also where no view is left: what was being dropped is dropped now.
+  snapshot->ForEach("slot/", [&](std::string_view key, std::string_view user) {
+    Oid server = static_cast<Oid>(std::stoul(std::string(key.substr(5))));
+    if (catalog_->servers.contains(server)) FeedOf(server, std::string(user));
+  });
   snapshot->ForEach("job/", [&](std::string_view key, std::string_view value) {
     Oid view = static_cast<Oid>(std::stoul(std::string(key.substr(4))));
     failed_.emplace(view, JobFailure::Parse(value));
@@ -161,12 +172,17 @@ const ConnectionSpec* ViewWorker::Connect(Oid server, const std::string& user, b
 ShardFeed* ViewWorker::FeedOf(Oid server, const std::string& user) {
   std::unique_ptr<ShardFeed>& feed = feeds_[server];
   if (feed == nullptr) {
-    std::optional<std::string> record = store_->Snapshot()->Get(fmt::format("feed/{}", server));
+    std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
+    std::optional<std::string> record = snapshot->Get(fmt::format("feed/{}", server));
     feed = std::make_unique<ShardFeed>(server, catalog_->servers.at(server).name, instance_,
                                        record ? FeedRecord::Parse(*record) : FeedRecord{},
                                        [this, server, user](bool replication, Arena* arena) {
                                          return Connect(server, user, replication, arena);
                                        });
+    if (snapshot->Get(SlotKey(server)) == user)
+      feed->Announced();
+    else
+      new_slots_[server] = user;
   }
   return feed.get();
 }
@@ -182,18 +198,40 @@ void ViewWorker::Reconcile() {
   std::set<Oid> needed;
   for (const auto& [oid, view] : views_)
     if (view.plan != nullptr) needed.insert(view.plan->inputs.begin(), view.plan->inputs.end());
+  size_t places = static_cast<size_t>(settings_->Integer("max_backfills"));
+  size_t building = Building();
+  queued_ = false;
   for (bool moved = true; moved;) {
     moved = false;
     for (const auto& [oid, relation] : catalog_->relations) {
       if (relation.kind != RelationKind::kMaterializedView || views_.contains(oid) ||
           failed_.contains(oid))
         continue;
+      if (building >= places) {
+        queued_ = true;
+        break;
+      }
       // One that is dropped in the next epoch is made again after it.
       if (std::find(drop_views_.begin(), drop_views_.end(), oid) != drop_views_.end()) continue;
       moved |= TryAdd(relation, &needed);
+      if (views_.contains(oid) && BackfillRateLimit(relation) != 0) building++;
     }
   }
   DropUnneededSources(needed);
+}
+
+// Views that are not created. One that is paused takes nobody's place.
+size_t ViewWorker::Building() const {
+  std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
+  size_t building = 0;
+  for (const auto& [oid, view] : views_) {
+    const Relation* relation = catalog_->FindRelation(oid);
+    if (relation != nullptr && BackfillRateLimit(*relation) == 0) continue;
+    std::optional<RelationInfo> info = snapshot->Relation(oid);
+    if (!info || info->state == RelationState::kCreating || info->state == RelationState::kCaughtUp)
+      building++;
+  }
+  return building;
 }
 
 // Whether the view was added, or failed.
@@ -211,7 +249,7 @@ bool ViewWorker::TryAdd(const Relation& relation, std::set<Oid>* needed) {
         ready = ready && views_.contains(input);
         continue;
       }
-      ready = PrepareSource(*table) && ready;
+      ready = PrepareSource(*table, *plan) && ready;
       needed->insert(input);
     }
     if (!ready) return false;  // until a leaf is described (see PollAll)
@@ -226,8 +264,40 @@ bool ViewWorker::TryAdd(const Relation& relation, std::set<Oid>* needed) {
   }
 }
 
+// Whether the copy has what the plan uses of the table as it is now. Throws where a server has it
+// no more.
+bool ViewWorker::HasColumns(const ViewSource& source, const Relation& table,
+                            const ViewPlan& plan) const {
+  const std::vector<StoredColumn>& stored = source.definition.columns;
+  if (stored.empty()) return true;
+  for (const ColumnInfo& column : table.columns) {
+    if (!UsesColumn(plan, table.oid, column.name)) continue;
+    auto found = std::find_if(stored.begin(), stored.end(), [&](const StoredColumn& s) {
+      return s.name == column.name && s.type == column.type;
+    });
+    if (found == stored.end()) return false;
+    for (const auto& leaf : source.leaves)
+      if (int at = static_cast<int>(found - stored.begin()); leaf->dropped_columns().contains(at))
+        throw QueryError(leaf->NoSuchColumn(at));
+  }
+  return true;
+}
+
 // True: it is described, and can be added to the store. Throws what its servers refuse.
-bool ViewWorker::PrepareSource(const Relation& table) {
+bool ViewWorker::PrepareSource(const Relation& table, const ViewPlan& plan) {
+  if (auto known = sources_.find(table.oid);
+      known != sources_.end() && !HasColumns(*known->second, table, plan)) {
+    // The copy is made again, and with it what reads it.
+    std::set<Oid> readers;
+    for (const auto& [oid, view] : views_) {
+      std::vector<Oid> inputs = InputsOf(view);
+      if (std::find(inputs.begin(), inputs.end(), table.oid) != inputs.end()) readers.insert(oid);
+    }
+    Log(LogLevel::kLog, "table \"{}\" has other columns than its copy, and is read again",
+        table.name);
+    DropFromStore(WithReaders(std::move(readers)));
+    DropSource(table.oid);
+  }
   std::unique_ptr<ViewSource>& source = sources_[table.oid];
   if (source == nullptr) {
     source = std::make_unique<ViewSource>();
@@ -342,20 +412,24 @@ void ViewWorker::DropUnwanted() {
   }
 }
 
+void ViewWorker::DropSource(Oid table) {
+  auto at = sources_.find(table);
+  if (at->second->stored) drop_sources_.push_back(table);
+  for (const auto& leaf : at->second->leaves) {
+    dropped_leaves_.push_back(LeafKey(table, leaf->oid()));
+    LeavePublication(*leaf);
+  }
+  routes_.clear();
+  sources_.erase(at);
+}
+
 void ViewWorker::DropUnneededSources(const std::set<Oid>& needed) {
   for (auto it = sources_.begin(); it != sources_.end();) {
-    ViewSource* source = it->second.get();
     if (needed.contains(it->first)) {
       ++it;
       continue;
     }
-    if (source->stored) drop_sources_.push_back(it->first);
-    for (const auto& leaf : source->leaves) {
-      dropped_leaves_.push_back(LeafKey(it->first, leaf->oid()));
-      LeavePublication(*leaf);
-    }
-    routes_.clear();
-    it = sources_.erase(it);
+    DropSource((it++)->first);
   }
   std::set<ShardFeed*> used;
   for (const auto& [oid, source] : sources_)
@@ -387,25 +461,30 @@ void ViewWorker::LeavePublication(const ViewLeaf& leaf) {
 // --- the loop
 
 uint64_t ViewWorker::PieceRows(const ViewSource& source, int64_t now_us) {
-  // The slowest of the views that wait for it: they are fed as it grows.
+  // The slowest of the views that wait for it: they are fed as it grows. Those that are paused are
+  // fed later; if all that read the table are, it is not read.
   std::optional<int64_t> rate;
+  bool paused = true;
   std::set<Oid> readers{source.table.oid};
   for (bool moved = true; moved;) {
     moved = false;
     for (const auto& [oid, view] : views_) {
       if (view.plan == nullptr || readers.contains(oid)) continue;
-      for (Oid input : view.plan->inputs)
-        if (readers.contains(input) && readers.insert(oid).second) moved = true;
+      const Relation* relation = catalog_->FindRelation(oid);
+      std::optional<int64_t> limit;
+      if (relation != nullptr) limit = BackfillRateLimit(*relation);
+      if (limit == 0) continue;
+      const std::vector<Oid>& inputs = view.plan->inputs;
+      if (std::none_of(inputs.begin(), inputs.end(), [&](Oid i) { return readers.contains(i); }))
+        continue;
+      readers.insert(oid);
+      moved = true;
+      paused = false;
+      if (limit) rate = rate ? std::min(*rate, *limit) : *limit;
     }
   }
-  for (Oid oid : readers) {
-    const Relation* relation = catalog_->FindRelation(oid);
-    if (relation == nullptr || relation->kind != RelationKind::kMaterializedView) continue;
-    if (std::optional<int64_t> limit = BackfillRateLimit(*relation))
-      rate = rate ? std::min(*rate, *limit) : *limit;
-  }
+  if (paused) return 0;
   if (!rate) return kPieceRows;
-  if (*rate == 0) return 0;
   int64_t& next_us = source_next_us_[source.table.oid];
   if (now_us < next_us) return 0;
   uint64_t rows = std::min(kPieceRows, static_cast<uint64_t>(*rate));
@@ -444,6 +523,7 @@ bool ViewWorker::PollAll(int64_t now_us) {
     }
   }
   for (const auto& [oid, error] : broken) SetAside(oid, error);
+  PollMissingParts(now_us);
   std::erase_if(farewells_, [](const auto& task) {
     std::vector<std::vector<RemoteRow>> rows;
     task->PollText(&rows);
@@ -463,6 +543,9 @@ int ViewWorker::TimeoutMs(int64_t now_us) const {
   if (MoreToShare(now_us)) consider(last_epoch_us_ + kPieceWaitUs);
   for (const auto& [oid, us] : source_next_us_) consider(us > now_us ? us : 0);
   for (const auto& [oid, us] : edge_next_us_) consider(us > now_us ? us : 0);
+  if (holder_ != 0) consider(hold_until_us_);
+  for (const auto& [key, part] : missing_parts_)
+    if (part.question == nullptr && part.until == 0) consider(std::max(part.ask_at_us, now_us + 1));
   return static_cast<int>(std::max<int64_t>(0, (at_us - now_us + 999) / 1000));
 }
 
@@ -470,6 +553,11 @@ void ViewWorker::Run() {
   for (;;) {
     ResetLatch(&my_proc->latch);
     CheckForInterrupts();
+    if (my_proc->reload_requested.exchange(0, std::memory_order_relaxed) != 0) {
+      if (auto lines = ReadConfigFile(settings_->Text("config_file")))
+        ApplyConfig(*lines, true, settings_);
+      reconcile_again_ = true;
+    }
     int64_t now_us = MonotonicUs();
     bool more = PollAll(now_us);
     bool changed =
@@ -479,8 +567,10 @@ void ViewWorker::Run() {
       Reconcile();
       more = true;
     }
-    if (EpochIsDue(now_us)) {
-      RunEpoch(now_us);
+    if (Hold(now_us)) {
+      // Until the holder lets go.
+    } else if (EpochIsDue(now_us)) {
+      RunEpoch(Cut(now_us), now_us);
       more = true;
     } else if (published_generation_ != reconciled_generation_) {
       PublishGeneration();

@@ -8,6 +8,7 @@
 //                                                             here is made from them at start.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -84,6 +85,18 @@ class ViewWorker {
     std::vector<int> columns;
   };
 
+  // A server's part of a transaction over several, of which another part has come.
+  struct MissingPart {
+    ShardFeed* from;
+    std::string gid;
+    bool wanted = true;
+    bool never = false;
+    int64_t since_us = 0, ask_at_us = 0, told_at_us = 0;
+    std::unique_ptr<RemoteTask> question;
+    std::vector<std::vector<RemoteRow>> answer;
+    Lsn until = 0;  // it is not prepared there: what has not come by this position never will
+  };
+
   // --- view_worker.cc
   void Load();
   void Reconcile();
@@ -91,7 +104,10 @@ class ViewWorker {
   void MakeLeaves(ViewSource* source);
   void PrepareDecoder(ViewSource* source);
   bool TryAdd(const Relation& relation, std::set<Oid>* needed);
-  bool PrepareSource(const Relation& table);
+  size_t Building() const;
+  bool PrepareSource(const Relation& table, const ViewPlan& plan);
+  bool HasColumns(const ViewSource& source, const Relation& table, const ViewPlan& plan) const;
+  void DropSource(Oid table);
   void FailJob(Oid view, const Error& error);
   void SetAside(Oid relation, const Error& error);
   void DropFromStore(std::set<Oid> views);
@@ -109,13 +125,19 @@ class ViewWorker {
   int TimeoutMs(int64_t now_us) const;
 
   // --- view_epoch.cc
+  // How many transactions of a shard an epoch takes in.
+  using EpochCut = std::map<ShardFeed*, size_t>;
   bool EpochIsDue(int64_t now_us) const;
   // Pieces of backfills wait so long for those of other shards, to share an epoch with them.
   static constexpr int64_t kPieceWaitUs = 30'000;
   bool MoreToShare(int64_t now_us) const;
-  void RunEpoch(int64_t now_us);
-  std::map<ShardFeed*, size_t> Cut(int64_t now_us);
-  void Gather(const std::map<ShardFeed*, size_t>& cut, Input* input);
+  void RunEpoch(const EpochCut& cut, int64_t now_us);
+  // `exactly`: of these shards so many, if closed.
+  EpochCut Cut(int64_t now_us, const EpochCut& exactly = {});
+  std::vector<Oid> UsersOf(Oid table, const std::string& column) const;
+  bool DropColumns(Route route);
+  bool CheckChanges(const EpochCut& cut);
+  void Gather(const EpochCut& cut, Input* input);
   void TakeTransaction(ShardFeed* feed, const ShardTransaction& transaction, Input* input);
   void TakeMark(ShardFeed* feed, const std::string& mark, Input* input);
   void AddChange(const Route& route, ChangeKind kind, std::span<const WireValue> old_row,
@@ -127,6 +149,18 @@ class ViewWorker {
   void Committed(const Input& input, int64_t now_us);
   bool AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us);
   bool AddWaiting(ViewGraph::Epoch* epoch);
+
+  // --- view_missing_part.cc
+  MissingPart& MissPart(ShardFeed* from, const std::string& gid, int64_t now_us);
+  void PollMissingParts(int64_t now_us);
+  void AskForPart(MissingPart* part, int64_t now_us);
+
+  // --- view_hold.cc
+  bool Hold(int64_t now_us);
+  bool FindMarks(EpochCut* marks, std::map<ShardFeed*, ShardSnapshot>* snapshots) const;
+  std::optional<EpochCut> CutOf(const EpochCut& marks,
+                                const std::map<ShardFeed*, ShardSnapshot>& snapshots) const;
+  void AnswerHold(uint64_t epoch);
 
   const std::string directory_;
   Settings* const settings_;
@@ -144,12 +178,15 @@ class ViewWorker {
   std::map<Oid, JobFailure> failed_;  // views that are not in the store: until dropped or refreshed
   std::map<std::pair<ShardFeed*, const PublishedTable*>, std::vector<Route>> routes_;
   size_t ready_left_ = 0;  // transactions that the last epoch could not take in
-  std::map<std::string, int64_t> missing_halves_;  // gid → since when its other part is waited for
+  std::map<std::string, MissingPart> missing_parts_;
+  bool part_settled_ = false;  // one will never come
 
   // Until the next epoch.
   std::vector<Oid> drop_views_, drop_sources_;
   std::vector<std::string> dropped_leaves_;
+  bool queued_ = false;  // views wait for others to be created
   std::vector<Oid> new_failures_, forgotten_failures_;
+  std::map<Oid, std::string> new_slots_;  // server → by whom
   std::vector<std::unique_ptr<RemoteTask>> farewells_;
   uint64_t published_generation_ = ~uint64_t{0};
   bool reconcile_again_ = false;
@@ -157,6 +194,12 @@ class ViewWorker {
   bool edges_open_ = true;             // some edge is not at its end, as far as is known
   std::map<ShardFeed*, Lsn> durable_;  // applied before the last epoch, which made it durable
   int64_t last_epoch_us_ = 0;
+  uint64_t last_epoch_ = 0;
+  // Transactions that views have taken in last: which of them snapshots may not see yet.
+  std::map<ShardFeed*, std::deque<uint32_t>> recent_xids_;
+  uint64_t holder_ = 0;  // for whom epochs wait, while hold_until_us_ has not come
+  int64_t hold_until_us_ = 0;
+  bool hold_answered_ = false;
   std::map<Oid, int64_t> edge_next_us_;  // rate-limited views: when they go on
   std::map<Oid, int64_t> source_next_us_;
 };

@@ -6,7 +6,9 @@
 #include "postmaster/pg_catalog.h"
 #include "postmaster/running_query.h"
 #include "postmaster/settings.h"
+#include "postmaster/view_definition.h"
 #include "postmaster/view_reader.h"
+#include "postmaster/view_verify.h"
 #include "shm/shared_memory.h"
 #include "stream/pgoutput.h"
 #include "types/codec.h"
@@ -296,30 +298,72 @@ void ScanStreams(const VirtualRowSink& sink) {
   }
 }
 
+// What keeps it from being complete, besides its own rows.
+std::string WaitsFor(const QuerySession& session, const ViewSnapshot* snapshot,
+                     const Relation& view, size_t building) {
+  const Catalog& catalog = *session.catalog;
+  std::string list;
+  auto add = [&](const std::string& text) { list += (list.empty() ? "" : ", ") + text; };
+  for (Oid used : view.view_uses) {
+    const Relation* relation = catalog.FindRelation(used);
+    if (relation == nullptr) continue;
+    if (relation->kind == RelationKind::kMaterializedView) {
+      if (StatusOfView(snapshot, *relation).state != ViewState::kCreated)
+        add(QuoteQualified(relation->schema, relation->name));
+      continue;
+    }
+    for (const Relation* leaf : catalog.Leaves(*relation)) {
+      const ReplicatedServer* stream = FindReplicatedServer(leaf->server);
+      if (stream != nullptr && stream->streaming.load(std::memory_order_relaxed) == 0)
+        add("server " + QuoteIdentifier(catalog.servers.at(leaf->server).name));
+    }
+  }
+  if (BackfillRateLimit(view) == 0) add("backfill_rate_limit");
+  bool stored = snapshot != nullptr && snapshot->Relation(view.oid);
+  if (!stored && building >= static_cast<size_t>(session.settings->Integer("max_backfills")))
+    add("max_backfills");
+  return list;
+}
+
 // Views that are not created; a job is its view's creation.
 void ScanJobs(const QuerySession& session, const VirtualRowSink& sink) {
   const Catalog& catalog = *session.catalog;
   std::unique_ptr<ViewSnapshot> snapshot = LookAtViews(session.settings->Text("data_directory"));
+  std::vector<std::pair<const Relation*, ViewStatus>> jobs;
+  size_t building = 0;
   for (const auto& [oid, view] : catalog.relations) {
     if (view.kind != RelationKind::kMaterializedView) continue;
     ViewStatus status = StatusOfView(snapshot.get(), view);
     if (status.state == ViewState::kCreated) continue;
-    std::string waits_for;
-    for (Oid used : view.view_uses) {
-      const Relation* relation = catalog.FindRelation(used);
-      if (relation == nullptr || relation->kind != RelationKind::kMaterializedView ||
-          StatusOfView(snapshot.get(), *relation).state == ViewState::kCreated)
-        continue;
-      waits_for +=
-          (waits_for.empty() ? "" : ", ") + QuoteQualified(relation->schema, relation->name);
-    }
-    Value row[] = {std::to_string(oid),
-                   QuoteQualified(view.schema, view.name),
-                   view.view_command,
-                   NameOf(status.state),
-                   waits_for.empty() ? std::nullopt : Value(waits_for),
-                   std::to_string(status.rows),
-                   status.error ? Value(status.error->message) : std::nullopt};
+    bool stored = snapshot != nullptr && snapshot->Relation(oid);
+    if (stored && status.state != ViewState::kFailed && BackfillRateLimit(view) != 0) building++;
+    jobs.emplace_back(&view, std::move(status));
+  }
+  for (const auto& [view, status] : jobs) {
+    ViewProgress progress = ProgressOfView(snapshot.get(), catalog, *view);
+    std::string waits_for = status.state == ViewState::kFailed
+                                ? ""
+                                : WaitsFor(session, snapshot.get(), *view, building);
+    auto text = [](const std::string& value) {
+      return value.empty() ? std::nullopt : Value(value);
+    };
+    auto number = [](const auto& value) {
+      return value ? Value(fmt::format("{}", *value)) : std::nullopt;
+    };
+    Value row[] = {
+        std::to_string(view->oid),
+        QuoteQualified(view->schema, view->name),
+        view->view_command,
+        NameOf(status.state),
+        text(waits_for),
+        std::to_string(progress.rows_done),
+        number(progress.rows_estimated),
+        text(progress.shards),
+        number(progress.Percent()),
+        number(progress.RowsPerSecond()),
+        progress.SecondsLeft() ? Value(fmt::format("{} s", *progress.SecondsLeft())) : std::nullopt,
+        progress.started_at ? TimestampValue(*progress.started_at) : std::nullopt,
+        status.error ? Value(status.error->message) : std::nullopt};
     sink(row);
   }
 }
@@ -385,6 +429,7 @@ void ScanVirtualTable(const QuerySession& session, std::string_view name,
   if (name == "streams") return ScanStreams(row);
   if (name == "jobs") return ScanJobs(session, row);
   if (name == "shards") return ScanShards(*session.catalog, row);
+  if (name.starts_with("verify ")) return VerifyView(session, name.substr(7), row);
   if (name == "status") return ScanStatus(row);
   if (name == "transactions") return ScanTransactions(session, row);
   const VirtualTable* table = FindVirtualTable("pg_catalog", name);

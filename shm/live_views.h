@@ -27,6 +27,21 @@ struct ReplicatedServer {
   std::atomic<uint32_t> streaming;      // 1: its stream runs
 };
 
+// A backend asks the view worker to stop taking in changes, and then to take in exactly what
+// snapshots of the shards see (postmaster/view_hold.cc).
+struct ViewHold {
+  // H1: who holds, a number of its own for each time; 0: nobody. A backend puts its number where 0
+  // is, and 0 where its number is.
+  std::atomic<uint64_t> holder;
+  // H2: the holder for whom the view worker has stopped (release): no epoch is committed from then
+  // on until it has answered or lost patience.
+  std::atomic<uint64_t> held;
+  // H3: the epoch that is what the snapshots see; 0: there was none. Valid (acquire) for the
+  // holder whose number is in `answered` (release).
+  std::atomic<uint64_t> epoch;
+  std::atomic<uint64_t> answered;
+};
+
 struct LiveViews {
   // W3: raised by the view worker after every committed epoch and every change of a job's state
   // (release), before it wakes the waiters; loaded (acquire) by whoever waits.
@@ -37,6 +52,7 @@ struct LiveViews {
   // has not yet looked at the store, and `servers` says nothing.
   std::atomic<uint64_t> catalog_generation;
   ReplicatedServer servers[kReplicatedServersMax];
+  ViewHold hold;
 };
 
 // View worker: there is news for whoever waits.

@@ -240,7 +240,7 @@ void ViewGraph::Epoch::SetSourceComplete(Oid source, bool complete) {
 }
 
 void ViewGraph::Epoch::AddView(Oid view, std::shared_ptr<const ViewPlan> plan,
-                               std::string_view definition) {
+                               std::string_view definition, bool at_once) {
   SLUICE_ASSERT(!graph_->nodes.contains(view));
   graph_->Propagate();  // what its inputs hold by now it reads as stored rows
   graph_->plans[view] = plan;
@@ -265,7 +265,7 @@ void ViewGraph::Epoch::AddView(Oid view, std::shared_ptr<const ViewPlan> plan,
   node.info.by_shard = node.compiled->keyed_by_shard();
   node.stored = std::make_unique<StoredRelation>(&graph_->transaction, node.info, true);
   for (Oid input : plan->inputs)
-    node.edges[input].at_end = graph_->Known(input).stored->table().entries() == 0;
+    node.edges[input].at_end = at_once && graph_->Known(input).stored->table().entries() == 0;
   node.info_changed = node.edges_changed = true;
   AsFailureOf(view, [&] { node.compiled->Start(); });
   node.pushed = true;

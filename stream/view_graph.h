@@ -28,12 +28,6 @@ struct SourceDefinition {
   std::vector<int> key_columns;  // primary key; empty: keyless
 };
 
-struct EdgeInfo {
-  Oid view, input;
-  bool at_end;
-  uint64_t rows_delivered;
-};
-
 // An operator or the store found its state contradicted (a row retracted that was never there), or
 // met an error that is no row's. The epoch is aborted; the caller begins another, calls Fail(view)
 // and applies the same changes again.
@@ -84,8 +78,10 @@ class ViewGraph::Epoch {
   void SetSourceComplete(Oid source, bool complete);
 
   // Views. AddView refuses (0A000, by name) what cannot be maintained. A view over inputs that are
-  // all empty has its edges at the end at once: one read of the table feeds it.
-  void AddView(Oid view, std::shared_ptr<const ViewPlan> plan, std::string_view definition);
+  // all empty has its edges at the end at once: one read of the table feeds it. Not `at_once`: only
+  // Backfill does.
+  void AddView(Oid view, std::shared_ptr<const ViewPlan> plan, std::string_view definition,
+               bool at_once = true);
   // REQUIRES: no view reads it.
   void DropView(Oid view);
   void Fail(Oid view, const Error& error);

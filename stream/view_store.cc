@@ -151,6 +151,16 @@ uint64_t ViewSnapshot::epoch() const {
   return LoadNumber(impl_->meta, kEpochKey);
 }
 
+std::vector<EdgeInfo> ViewSnapshot::Edges(const RelationInfo& view) const {
+  std::vector<EdgeInfo> edges;
+  for (Oid input : view.inputs)
+    if (std::optional<std::string_view> value = impl_->meta.Get(EdgeKey(view.oid, input))) {
+      Edge edge = LoadEdge(*value);
+      edges.push_back({view.oid, input, edge.at_end, edge.rows_delivered});
+    }
+  return edges;
+}
+
 std::optional<RelationInfo> ViewSnapshot::Relation(Oid relation) const {
   if (!impl_->meta.Get(RelationKey(relation))) return std::nullopt;
   RelationInfo info = impl_->Known(relation);

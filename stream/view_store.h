@@ -66,6 +66,13 @@ struct RelationInfo {
   std::string plan_fingerprint;  // of a view: operators' state fits this plan only
 };
 
+// How far a view has read one of its inputs.
+struct EdgeInfo {
+  Oid view, input;
+  bool at_end;
+  uint64_t rows_delivered;
+};
+
 // One epoch to read. Cheap to make. Holding it keeps the store from reusing pages that later epochs
 // free, so hold it for a statement, not for a session.
 class ViewSnapshot {
@@ -77,6 +84,7 @@ class ViewSnapshot {
   uint64_t epoch() const;
   std::optional<RelationInfo> Relation(Oid relation) const;
   std::vector<RelationInfo> Relations() const;
+  std::vector<EdgeInfo> Edges(const RelationInfo& view) const;
   // Throws what a read of the relation must raise: its own or an upstream view's failure, or the
   // error of an expression on a row that is still there. 55000 while it isn't kCreated.
   void CheckReadable(Oid relation) const;

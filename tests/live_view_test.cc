@@ -1,99 +1,10 @@
 // Live views over real shards: created, fed, read, waited for, dropped.
 #include <gtest/gtest.h>
-#include <random>
-#include <signal.h>
-#include <thread>
 
-#include "tests/harness.h"
+#include "tests/live_view_for_test.h"
 
 namespace sluice::test {
 namespace {
-
-using namespace std::chrono_literals;
-
-class LiveView : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    Cluster::Options options;
-    options.shards = 2;
-    options.shard_settings = {"wal_sender_timeout = 10s"};
-    cluster_ = new Cluster(options);
-  }
-  static void TearDownTestSuite() { delete cluster_; }
-
-  void SetUp() override {
-    client_.emplace(cluster_->Url());
-    ASSERT_TRUE(client_->connected());
-  }
-  // Whatever a test made is gone, on the shards too.
-  void TearDown() override {
-    Client client(cluster_->Url());
-    for (const std::string& view : views_)
-      client.Query("DROP MATERIALIZED VIEW IF EXISTS " + view + " CASCADE");
-    EXPECT_TRUE(Eventually([&] { return Slots() == "0 0"; }, 20)) << Slots();
-    for (const std::string& table : tables_) {
-      client.Query(fmt::format("CALL sluice.detach_table('{}')", table));
-      OnShards("DROP TABLE IF EXISTS " + table);
-    }
-  }
-
-  Client Shard(int shard) { return Client(cluster_->ShardUrl(shard)); }
-  void OnShards(const std::string& sql) {
-    for (int shard = 1; shard <= cluster_->shards(); shard++) Shard(shard).Must(sql);
-  }
-  // Replication slots and publications on all shards.
-  std::string Slots() {
-    int slots = 0, publications = 0;
-    for (int shard = 1; shard <= cluster_->shards(); shard++) {
-      slots += std::stoi(Shard(shard).Value("SELECT count(*) FROM pg_replication_slots"));
-      publications += std::stoi(Shard(shard).Value("SELECT count(*) FROM pg_publication"));
-    }
-    return fmt::format("{} {}", slots, publications);
-  }
-  // A table on every shard, attached as one; each shard's ids are its own.
-  void MakeTable(const std::string& name, const std::string& columns, int rows,
-                 const std::string& select) {
-    tables_.push_back(name);
-    OnShards(fmt::format("DROP TABLE IF EXISTS {0}; CREATE TABLE {0} ({1})", name, columns));
-    for (int shard = 1; shard <= cluster_->shards(); shard++)
-      Shard(shard).Must(fmt::format("INSERT INTO {} SELECT {} FROM generate_series({}, {}) i", name,
-                                    select, shard * 1000000, shard * 1000000 + rows - 1));
-    client_->Must(fmt::format("CALL sluice.attach_table('{}')", name));
-  }
-  void MakeView(const std::string& name, const std::string& query) {
-    views_.push_back(name);
-    client_->Must(fmt::format("CREATE MATERIALIZED VIEW {} AS {}", name, query));
-  }
-  void ExpectSame(const std::string& view, const std::string& query) {
-    client_->Must("FLUSH");
-    Answer stored = client_->Must("SELECT * FROM " + view);
-    Answer computed = client_->Must(query);
-    EXPECT_EQ(stored.rows.size(), computed.rows.size()) << view;
-    EXPECT_TRUE(stored.Text(false) == computed.Text(false)) << view << " differs from " << query;
-  }
-  pid_t ViewWorker() {
-    return std::stoi(
-        client_->Value("SELECT pid FROM pg_stat_activity WHERE backend_type = 'view worker'"));
-  }
-  // And with it, by the crash rule, every session; until all is there again.
-  void KillViewWorker() {
-    pid_t killed = ViewWorker();
-    kill(killed, SIGKILL);
-    ASSERT_TRUE(Eventually(
-        [&] {
-          client_.emplace(cluster_->Url());
-          if (!client_->connected()) return false;
-          Answer answer =
-              client_->Query("SELECT pid FROM pg_stat_activity WHERE backend_type = 'view worker'");
-          return answer.rows.size() == 1 && answer.rows[0][0] != std::to_string(killed);
-        },
-        30));
-  }
-
-  static inline Cluster* cluster_ = nullptr;
-  std::optional<Client> client_;
-  std::vector<std::string> views_, tables_;
-};
 
 TEST_F(LiveView, ACopyOfATableFollowsItsChanges) {
   MakeTable("a", "id int PRIMARY KEY, v text", 5000, "i, 'row ' || i");
@@ -236,78 +147,6 @@ TEST_F(LiveView, ATransactionOverSeveralShardsIsSeenWhole) {
   writer.join();
   ExpectSame("m", "SELECT id, n FROM a");
   EXPECT_NE(client_->Value("SELECT min(n) FROM m"), "100");
-}
-
-// Random changes from several clients while views are created, dropped and the view worker is
-// killed; in the end every view equals its recomputation.
-TEST_F(LiveView, RandomChangesWhileViewsComeAndGo) {
-  unsigned seed = std::random_device()();
-  if (const char* given = std::getenv("SLUICE_SEED")) seed = static_cast<unsigned>(atoi(given));
-  SCOPED_TRACE(fmt::format("SLUICE_SEED={}", seed));
-  MakeTable("a", "id int PRIMARY KEY, g int, v text", 20000, "i, i % 10, 'row ' || i");
-  std::atomic<bool> stop = false;
-  std::vector<std::thread> writers;
-  for (int w = 0; w < 4; w++)
-    writers.emplace_back([&, w] {
-      std::mt19937 random(seed + static_cast<unsigned>(w));
-      int shard = w % cluster_->shards() + 1;
-      Client client = Shard(shard);
-      auto id = [&] { return shard * 1000000 + static_cast<int>(random() % 25000); };
-      while (!stop) {
-        std::string sql = "BEGIN;";
-        for (unsigned n = random() % 4; n > 0; n--) {
-          switch (random() % 4) {
-            case 0:
-              sql += fmt::format(
-                  "INSERT INTO a VALUES ({}, {}, 'n') ON CONFLICT (id) DO UPDATE SET "
-                  "v = a.v || '+';",
-                  id(), random() % 10);
-              break;
-            case 1:
-              sql += fmt::format("UPDATE a SET g = {}, v = NULL WHERE id BETWEEN {} AND {};",
-                                 random() % 10, id(), id());
-              break;
-            case 2:
-              sql += fmt::format("DELETE FROM a WHERE id = {};", id());
-              break;
-            default:
-              sql += fmt::format(
-                  "UPDATE a SET id = {} WHERE id = {} AND NOT EXISTS (SELECT FROM a "
-                  "WHERE id = {});",
-                  id(), id(), id());
-          }
-        }
-        client.Query(sql + (random() % 5 == 0 ? "ROLLBACK" : "COMMIT"));
-        client.Query("ROLLBACK");
-        std::this_thread::sleep_for(std::chrono::milliseconds(random() % 10));
-      }
-    });
-  std::mt19937 random(seed);
-  views_ = {"m1", "m2", "m3"};
-  const std::string m1 = "SELECT id, g, v FROM a", m2 = "SELECT id, v FROM m1 WHERE g < 5";
-  auto create = [&](const std::string& name, const std::string& query) {
-    client_->Query("SET background_ddl = on");
-    client_->Query(
-        fmt::format("CREATE MATERIALIZED VIEW IF NOT EXISTS {} WITH "
-                    "(backfill_rate_limit = 30000) AS {}",
-                    name, query));
-  };
-  for (int round = 0; round < 8; round++) {
-    create("m1", m1);
-    create("m2", m2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 500));
-    if (random() % 2 == 0) KillViewWorker();
-    if (random() % 3 == 0)
-      client_->Query(
-          fmt::format("DROP MATERIALIZED VIEW {} CASCADE", random() % 2 == 0 ? "m1" : "m2"));
-  }
-  create("m1", m1);
-  create("m2", m2);
-  stop = true;
-  for (std::thread& writer : writers) writer.join();
-  client_->Must("WAIT");
-  ExpectSame("m1", m1);
-  ExpectSame("m2", "SELECT id, v FROM a WHERE g < 5");
 }
 
 }  // namespace
