@@ -138,9 +138,8 @@ Local Planner::PlanChange(const Query& query) {
   if (!TryWholeChange(query, select, piece, &planned)) {
     init_plans_ = std::move(init_plans);
     init_plan_params_ = std::move(init_plan_params);
-    Select again = Prepare(select_query);
-    naming_ = &again;
-    planned = PlanChangeById(query, again);
+    select = Prepare(select_query);
+    planned = PlanChangeById(query, select);
   }
   naming_ = outer_naming;
   return planned;

@@ -62,12 +62,13 @@ std::vector<Row> TransformRows(ParseState& source, const PgQuery__SelectStmt& se
   std::vector<Row> rows;
   for (size_t i = 0; i < select.n_values_lists; i++) {
     const PgQuery__List& list = *select.values_lists[i]->list;
-    Row& row = rows.emplace_back();
+    Row row;
     for (size_t j = 0; j < list.n_items; j++)
       row.push_back(IsSetToDefault(list.items[j]) ? nullptr : TransformExpr(source, list.items[j]));
-    if (row.size() != rows[0].size())
+    if (!rows.empty() && row.size() != rows[0].size())
       ThrowAt(source, row.empty() || row[0] == nullptr ? -1 : ExprLocation(*row[0]),
               sqlstate::kSyntaxError, "VALUES lists must all be the same length");
+    rows.push_back(std::move(row));
   }
   return rows;
 }

@@ -160,7 +160,7 @@ void ShardFeed::Fail(const Error& error, int64_t now_us) {
     Log(LogLevel::kLog, "changes of server \"{}\": {}{}{}", server_name_, error.message,
         error.detail.empty() ? "" : " ", error.detail);
   error_ = error;
-  std::string_view code = SqlStateText(error.state);
+  const std::string code = SqlStateText(error.state);
   refused_ = record_.system_identifier.empty() || state_ == State::kPreparing
                  ? code.starts_with("42") || code.starts_with("55000") || code == "53400"
                  : false;

@@ -34,11 +34,12 @@ bool Yes(const std::optional<std::string>& value) {
 
 [[noreturn]] void ThrowCannotFollow(const Server& server, const Relation& leaf, std::string detail,
                                     std::string hint) {
-  throw QueryError(MakeError(sqlstate::kObjectNotInPrerequisiteState,
-                             "changes of table \"{}\" on server \"{}\" cannot be followed",
-                             leaf.remote_table(), server.name)
-                       .Detail(std::move(detail))
-                       .Hint(std::move(hint)));
+  Error error = MakeError(sqlstate::kObjectNotInPrerequisiteState,
+                          "changes of table \"{}\" on server \"{}\" cannot be followed",
+                          leaf.remote_table(), server.name);
+  error.detail = std::move(detail);
+  error.hint = std::move(hint);
+  throw QueryError(std::move(error));
 }
 
 std::string NameList(const std::vector<std::string>& names) {
