@@ -260,6 +260,7 @@ bool ActsEachTime(Oid function) {
     case 1575:  // currval
     case 1576:  // setval
     case 1765:
+    case 2078:  // set_config
     case 2096:  // pg_terminate_backend
     case 2171:  // pg_cancel_backend
     case 2626:  // pg_sleep

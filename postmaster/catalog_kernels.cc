@@ -1,5 +1,6 @@
 #include "postmaster/catalog_kernels.h"
 
+#include "catalog/privilege.h"
 #include "catalog/quote.h"
 #include "catalog/system_catalog.h"
 #include "catalog/virtual_tables.h"
@@ -58,11 +59,13 @@ Text OidVectorTypes(const KernelCall& call, size_t i) {
 
 // --- who and what
 
-Text UserById(const KernelCall& call, size_t i) {
+std::string NameOfRole(Oid role) {
   const CatalogSession& session = CurrentCatalogSession();
-  Oid role = OidArg(call, 0, i);
   std::string name = RoleName(*session.catalog, session.user, role);
   return name.empty() ? fmt::format("unknown (OID={})", role) : name;
+}
+Text UserById(const KernelCall& call, size_t i) {
+  return NameOfRole(OidArg(call, 0, i));
 }
 
 // Encodings by number, as clients may ask; the server's own is UTF8.
@@ -164,6 +167,37 @@ void Always(const KernelCall& call) {
   ForEachRow(call, [&](size_t i) { call.out->Data<uint8_t>()[i] = 1; });
 }
 
+// What the owner and everybody may do with an object that nobody has granted on.
+Text AclDefault(const KernelCall& call, size_t i) {
+  struct Default {
+    char kind;
+    View all, owner;
+  };
+  static constexpr Default kDefaults[] = {{'c', "", ""},
+                                          {'r', "", kTablePrivileges},
+                                          {'s', "", kSequencePrivileges},
+                                          {'d', "Tc", "CTc"},
+                                          {'f', "X", "X"},
+                                          {'l', "U", "U"},
+                                          {'L', "", "rw"},
+                                          {'n', "", kSchemaPrivileges},
+                                          {'p', "", "sA"},
+                                          {'t', "", "C"},
+                                          {'F', "", "U"},
+                                          {'S', "", "U"},
+                                          {'T', "U", "U"}};
+  char kind = static_cast<char>(call.args[0]->At<int8_t>(i));
+  auto found = std::find_if(std::begin(kDefaults), std::end(kDefaults),
+                            [&](const Default& d) { return d.kind == kind; });
+  if (found == std::end(kDefaults))
+    Throw(sqlstate::kInternalError, "unrecognized objtype abbreviation: {}", kind);
+  std::string owner = NameOfRole(OidArg(call, 1, i));
+  Acl acl{.set = true};
+  if (!found->all.empty()) acl.items.push_back({"", std::string(found->all), "", owner});
+  if (!found->owner.empty()) acl.items.push_back({owner, std::string(found->owner), "", owner});
+  return AclValue(acl);
+}
+
 // --- names to oids: NULL where there is none
 
 void StoreObject(const KernelCall& call, size_t row, Oid object) {
@@ -215,6 +249,19 @@ Text Setting(const KernelCall& call, size_t i) {
   return settings.Show(name);
 }
 
+// set_config(name, value, is_local)
+Text SetSetting(const KernelCall& call, size_t i) {
+  if (call.args[0]->IsNull(i)) Throw(MakeSqlState("22004"), "SET requires parameter name");
+  std::string name(call.args[0]->At<View>(i));
+  Settings& settings = *CurrentCatalogSession().settings;
+  bool local = !call.args[2]->IsNull(i) && call.args[2]->At<uint8_t>(i) != 0;
+  if (call.args[1]->IsNull(i))
+    settings.Reset(name, local);
+  else
+    settings.Set(name, call.args[1]->At<View>(i), SettingSource::kSession, local);
+  return settings.Show(name);
+}
+
 Text Empty(const KernelCall&, size_t) {
   return "";
 }
@@ -222,6 +269,7 @@ Text Empty(const KernelCall&, size_t) {
 constexpr Kernel kKernels[] = {
     {1081, "format_type", false, TextOf<FormatTypeOf>},
     {1349, "oidvectortypes", true, TextOf<OidVectorTypes>},
+    {3943, "acldefault", true, TextOf<AclDefault>},
     {1642, "pg_get_userbyid", true, TextOf<UserById>},
     {1597, "pg_encoding_to_char", true, TextOf<EncodingToChar>},
     {1264, "pg_char_to_encoding", true, CharToEncoding},
@@ -251,6 +299,7 @@ constexpr Kernel kKernels[] = {
     {4195, "to_regcollation", true, ToObject<kRegcollationOid>},
     {2077, "current_setting", true, TextOf<Setting>},
     {3294, "current_setting", true, TextOf<Setting>},
+    {2078, "set_config", false, TextOf<SetSetting>},
     {266, "nameconcatoid", true, TextOf<NameConcatOid>},
     {2854, "pg_my_temp_schema", true, Zero},
     {2855, "pg_is_other_temp_schema", true, AlwaysFalse},

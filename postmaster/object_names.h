@@ -18,7 +18,7 @@ class Settings;
 // The session of this process, as far as functions look at it; set at each statement's start.
 struct CatalogSession {
   std::shared_ptr<const Catalog> catalog;
-  const Settings* settings = nullptr;
+  Settings* settings = nullptr;
   uint64_t settings_version = 0;
   const SessionSettings* session_settings = nullptr;
   std::vector<std::string> search_path;

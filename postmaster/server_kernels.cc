@@ -1,6 +1,8 @@
 #include "postmaster/server_kernels.h"
 
+#include "catalog/privilege.h"
 #include "postmaster/catalog_kernels.h"
+#include "postmaster/object_names.h"
 #include "postmaster/sequence_kernels.h"
 #include "shm/shared_memory.h"
 #include "types/kernel_registry.h"
@@ -8,8 +10,34 @@
 namespace sluice {
 namespace {
 
+struct Request {
+  std::atomic<uint32_t> ProcSlot::*flag;
+  const char* of_superuser;
+  const char* of_others;
+};
+constexpr Request kCancel = {
+    &ProcSlot::cancel_requested, "must be a superuser to cancel superuser query",
+    "must be a member of the role whose query is being canceled or member of pg_signal_backend"};
+constexpr Request kTerminate = {
+    &ProcSlot::terminate_requested, "must be a superuser to terminate superuser process",
+    "must be a member of the role whose process is being terminated or member of "
+    "pg_signal_backend"};
+
+// The server's own processes are a superuser's.
+void RequireMayEnd(const ProcSlot& slot, const Request& request) {
+  const CatalogSession& session = CurrentCatalogSession();
+  const Role* self = session.catalog->FindRole(session.user);
+  ActivityRow target;
+  if (self == nullptr || self->superuser || !ReadActivity(slot, &target)) return;
+  const Role* role = session.catalog->FindRole(target.user);
+  bool of_superuser = role == nullptr || role->superuser;
+  if (of_superuser || !HasPrivilegesOf(*session.catalog, *self, role->oid))
+    Throw(sqlstate::kInsufficientPrivilege, "{}",
+          of_superuser ? request.of_superuser : request.of_others);
+}
+
 // Sets a request flag of the process, as a signal would. False: there is no such process.
-bool Ask(int32_t pid, std::atomic<uint32_t> ProcSlot::*flag) {
+bool Ask(int32_t pid, const Request& request) {
   const ProcessTable& table = shared_memory->processes;
   for (ProcNumber n = kPostmasterProc + 1; n < table.count; n++) {
     ProcSlot& slot = table.slots[n];
@@ -17,24 +45,25 @@ bool Ask(int32_t pid, std::atomic<uint32_t> ProcSlot::*flag) {
     if (kind == ProcessKind::kUnused || pid == 0 || slot.pid.load() != pid) continue;
     // The io worker serves everybody: it is stopped with the server, not by a client.
     if (kind == ProcessKind::kIoWorker) return false;
-    (slot.*flag).store(1, std::memory_order_relaxed);
+    RequireMayEnd(slot, request);
+    (slot.*request.flag).store(1, std::memory_order_relaxed);
     SetLatch(&slot.latch);
     return true;
   }
   return false;
 }
 
-void AskEach(const KernelCall& call, std::atomic<uint32_t> ProcSlot::*flag) {
+void AskEach(const KernelCall& call, const Request& request) {
   ForEachRow(call, [&](size_t i) {
-    call.out->Data<uint8_t>()[i] = Ask(call.args[0]->At<int32_t>(i), flag);
+    call.out->Data<uint8_t>()[i] = Ask(call.args[0]->At<int32_t>(i), request);
   });
 }
 
 void CancelBackends(const KernelCall& call) {
-  AskEach(call, &ProcSlot::cancel_requested);
+  AskEach(call, kCancel);
 }
 void TerminateBackends(const KernelCall& call) {
-  AskEach(call, &ProcSlot::terminate_requested);
+  AskEach(call, kTerminate);
 }
 
 void SleepSeconds(double seconds) {

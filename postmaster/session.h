@@ -58,6 +58,8 @@ class Session {
   // Who the client is, or who SET SESSION AUTHORIZATION has made him.
   const std::string& session_user() const { return settings_.Text("session_authorization"); }
   const Role& CurrentRole() const;  // 42704 where it was dropped meanwhile
+  // From here on no statement, function or option makes the session a role that it may not be.
+  void GuardRoles();
   void RequireMaySetRole(std::string_view setting, const std::string& name) const;
 
   // --- session.cc: the loop

@@ -141,6 +141,19 @@ const Role& Session::CurrentRole() const {
   return *role;
 }
 
+void Session::GuardRoles() {
+  settings_.SetGuard([this](const SettingInfo& setting, const std::string& value) {
+    if (setting.name == "session_authorization" || (setting.name == "role" && value != "none"))
+      RequireMaySetRole(setting.name, value);
+  });
+  // What came in the startup packet was stored before anyone knew who the user is.
+  for (const char* name : {"session_authorization", "role"}) {
+    const std::string value = settings_.Text(name);
+    if (settings_.Source(name) == SettingSource::kClient)
+      settings_.Set(name, value, SettingSource::kClient);
+  }
+}
+
 void Session::RequireMaySetRole(std::string_view setting, const std::string& name) const {
   const Role* to = catalog_->FindRole(name);
   if (to == nullptr) Throw(sqlstate::kInvalidParameterValue, "role \"{}\" does not exist", name);

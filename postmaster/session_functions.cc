@@ -80,15 +80,6 @@ std::optional<std::string> CurrentSetting(const Call& call) {
   if (missing_ok) return call.context.settings->TryShow(*call.args[0]);
   return call.context.settings->Show(*call.args[0]);
 }
-std::optional<std::string> SetConfig(const Call& call) {
-  if (!call.args[0]) Throw(MakeSqlState("22004"), "SET requires parameter name");
-  bool local = call.args[2] == "t";
-  if (call.args[1])
-    call.context.settings->Set(*call.args[0], *call.args[1], SettingSource::kSession, local);
-  else
-    call.context.settings->Reset(*call.args[0], local);
-  return call.context.settings->Show(*call.args[0]);
-}
 std::optional<std::string> ClientAddress(const Call&) {
   if (my_proc->client_addr[0] == 0) return std::nullopt;
   return my_proc->client_addr;
@@ -120,7 +111,6 @@ constexpr Entry kFunctions[] = {
      [](const Call&) { return std::optional(Timestamp(supervision->started_at.load())); }},
     {2077, false, true, CurrentSetting},
     {3294, false, true, CurrentSetting},
-    {2078, true, false, SetConfig},
     {2621, true, true,
      [](const Call&) { return std::optional(Boolean(kill(getppid(), SIGHUP) == 0)); }},
     {3810, false, true, [](const Call&) { return std::optional(Boolean(false)); }},

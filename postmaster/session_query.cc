@@ -43,6 +43,26 @@ bool SameColumns(const std::vector<ColumnDescription>& a, const std::vector<Colu
   });
 }
 
+// Through subqueries, but not into views: their columns are theirs.
+void SetOrigin(const Query& query, const Expr& expr, ColumnDescription* column) {
+  if (expr.kind != ExprKind::kColumn || expr.levels_up != 0 || expr.rel < 0) return;
+  const QueryRel& rel = query.rels[static_cast<size_t>(expr.rel)];
+  const Relation* relation = rel.view != nullptr ? rel.view : rel.table;
+  if (relation != nullptr) {
+    column->relation = relation->oid;
+    column->attribute = static_cast<int16_t>(expr.column + 1);
+  } else if (rel.kind == RelKind::kSubquery) {
+    const auto& targets = rel.subquery->targets;
+    SetOrigin(*rel.subquery, *targets[static_cast<size_t>(expr.column)].expr, column);
+  }
+}
+
+ColumnDescription DescriptionOf(const Query& query, const Target& target) {
+  ColumnDescription column{std::string(target.name), target.expr->type, target.expr->typmod};
+  SetOrigin(query, *target.expr, &column);
+  return column;
+}
+
 }  // namespace
 
 void Session::SimpleQuery(std::string_view text) {
@@ -97,8 +117,7 @@ void Session::Analyze(Statement* statement) {
   try {
     query = AnalyzeIn(arena.get(), *statement, &types);
     for (const Target& target : query->targets)
-      if (!target.junk)
-        columns.push_back({std::string(target.name), target.expr->type, target.expr->typmod});
+      if (!target.junk) columns.push_back(DescriptionOf(*query, target));
   } catch (const QueryError& e) {
     completion = CompleteOrThrow(*statement, types, e.error);
     types = completion->request.param_types;
@@ -263,8 +282,8 @@ void Session::SendRowDescription(std::span<const ColumnDescription> columns,
   message.Int<int16_t>(static_cast<int16_t>(columns.size()));
   for (size_t i = 0; i < columns.size(); i++) {
     message.CString(columns[i].name);
-    message.Int<int32_t>(0);  // no table of the client's catalog
-    message.Int<int16_t>(0);
+    message.Int<uint32_t>(columns[i].relation);
+    message.Int<int16_t>(columns[i].attribute);
     message.Int<uint32_t>(columns[i].type);
     message.Int<int16_t>(LengthOf(columns[i].type));
     message.Int<int32_t>(columns[i].typmod);

@@ -102,9 +102,6 @@ Session::CommandResult Session::RunSet(const RawStatement& raw) {
       break;
   }
   std::string text = SetText(name, {command.args, command.n_args});
-  if (strcasecmp(name.c_str(), "role") == 0 && text != "none") RequireMaySetRole("role", text);
-  if (strcasecmp(name.c_str(), "session_authorization") == 0)
-    RequireMaySetRole("session_authorization", text);
   settings_.Set(name, text, SettingSource::kSession, local);
   if (strcasecmp(name.c_str(), "background_ddl") == 0) NoticeBackgroundDdl();
   return {"SET", std::nullopt};

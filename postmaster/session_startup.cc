@@ -109,6 +109,7 @@ bool Session::StartUp() {
       follower_.emplace(config_.directory);
       RefreshCatalog();  // now, so that the first statement need not wait for it
       Authenticate(peer, deadline_us);
+      GuardRoles();
       SendGreeting();
     } catch (const QueryError& e) {
       throw FatalError{e.error};

@@ -269,6 +269,7 @@ void Settings::Set(std::string_view name, std::string_view text, SettingSource s
   }
   Value value = Parse(info, name, text);
   value.source = source;
+  if (info != nullptr && guard_ && source >= SettingSource::kClient) guard_(*info, value.text);
   Entry& entry = Find(name, true);
   std::string key = Lower(name);
   if (source == SettingSource::kSession) {

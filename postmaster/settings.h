@@ -52,6 +52,9 @@ class Settings {
   // Checks and stores. `text` is a SET value or a line of the file, units allowed. Throws 22023,
   // 42704, 55P02. From kDefault to kClient the value is what RESET goes back to.
   void Set(std::string_view name, std::string_view text, SettingSource source, bool local = false);
+  // Asked before a value from the client or the session is stored; throws what forbids it.
+  using Guard = std::function<void(const SettingInfo& setting, const std::string& value)>;
+  void SetGuard(Guard guard) { guard_ = std::move(guard); }
   // A line that is no longer in the file: back to the default, where the file's value was the base.
   void DropFileValue(std::string_view name);
   void Reset(std::string_view name, bool local = false);
@@ -96,6 +99,7 @@ class Settings {
 
   std::map<std::string, Entry, std::less<>> entries_;  // by lower-case name
   std::vector<Saved> saved_;
+  Guard guard_;
   int level_ = 0;
   uint64_t version_ = 1;
   uint64_t reported_version_ = 0;  // what TakeReports has seen

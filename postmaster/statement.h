@@ -21,6 +21,9 @@ struct ColumnDescription {
   std::string name;
   Oid type = kTextOid;
   int32_t typmod = -1;
+  // The relation's column that it is as it stands; drivers write changed rows back by it.
+  Oid relation = kInvalidOid;
+  int16_t attribute = 0;  // from 1
 };
 
 // One statement of a query string. `raw` may be a part of it: the query of a DECLARE, PREPARE,

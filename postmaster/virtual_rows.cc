@@ -1,6 +1,7 @@
 #include "postmaster/virtual_rows.h"
 
 #include "catalog/catalog.h"
+#include "catalog/privilege.h"
 #include "catalog/quote.h"
 #include "postmaster/child_process.h"
 #include "postmaster/pg_catalog.h"
@@ -52,12 +53,28 @@ const char* NameOfState(ActivityState state) {
   return "";
 }
 
-void ScanActivity(const VirtualRowSink& sink) {
+// Users see what the sessions of roles whose privileges they have are doing.
+void ScanActivity(const QuerySession& session, const VirtualRowSink& sink) {
+  const Catalog& catalog = *session.catalog;
+  const Role* self = catalog.FindRole(session.user);
+  auto may_see = [&](const Role* role) {
+    return self != nullptr &&
+           (self->superuser || role == nullptr || HasPrivilegesOf(catalog, *self, role->oid));
+  };
   const ProcessTable& table = shared_memory->processes;
   for (ProcNumber number = 0; number < table.count; number++) {
     ActivityRow a;
     if (!ReadActivity(table.slots[number], &a)) continue;
     bool client = a.kind == ProcessKind::kClientBackend;
+    const Role* role = a.user[0] == 0 ? nullptr : catalog.FindRole(a.user);
+    Value role_oid = role != nullptr ? Value(std::to_string(role->oid)) : std::nullopt;
+    if (!may_see(role)) {
+      Value row[22] = {Value("1"), TextOrNull(a.database), std::to_string(a.pid),    std::nullopt,
+                       role_oid,   TextOrNull(a.user),     Value(a.application_name)};
+      row[20] = "<insufficient privilege>";
+      sink(row);
+      continue;
+    }
     const WaitEventName& wait = NameOf(a.wait_event);
     Value leader;
     if (a.leader != kNoProc && a.leader < table.count)
@@ -68,7 +85,7 @@ void ScanActivity(const VirtualRowSink& sink) {
         TextOrNull(a.database),
         std::to_string(a.pid),
         leader,
-        client ? Value("10") : std::nullopt,
+        role_oid,
         TextOrNull(a.user),
         Value(a.application_name),
         TextOrNull(a.client_addr),
@@ -422,7 +439,7 @@ bool IsEmptyView(std::string_view name) {
 
 void ScanVirtualTable(const QuerySession& session, std::string_view name,
                       const VirtualRowSink& row) {
-  if (name == "pg_stat_activity") return ScanActivity(row);
+  if (name == "pg_stat_activity") return ScanActivity(session, row);
   if (name == "pg_settings") return ScanSettings(*session.settings, row);
   if (name == "servers") return ScanServers(*session.catalog, row);
   if (name == "tables") return ScanTables(*session.catalog, row);

@@ -269,5 +269,45 @@ TEST_F(Authentication, Privileges) {
   carol.Must("DROP VIEW mine");
 }
 
+// A role is taken on by SET only, whatever the way to say it.
+TEST_F(Authentication, NoWayAroundSetRole) {
+  Client bob(Local("bob"));
+  for (const char* sql : {"SET ROLE postgres", "SET role = 'postgres'",
+                          "SELECT set_config('role', 'postgres', false)",
+                          "SELECT set_config('ROLE', 'postgres', true)",
+                          "SELECT set_config(name, 'postgres', false) FROM pg_settings "
+                          "WHERE name = 'role'",
+                          "SET SESSION AUTHORIZATION postgres",
+                          "SELECT set_config('session_authorization', 'postgres', false)"}) {
+    EXPECT_EQ(bob.Query(sql).sqlstate, "42501") << sql;
+    EXPECT_EQ(bob.Must("SELECT current_user, session_user").Text(true), "[bob] [bob] \n") << sql;
+  }
+  for (const char* option : {"role", "session_authorization"}) {
+    std::string conninfo = fmt::format("{} options='-c {}=postgres'", Local("bob"), option);
+    EXPECT_NE(Refusal(conninfo), "") << option;
+  }
+  Client admin(fmt::format("{} options='-c role=bob'", Local()));
+  EXPECT_EQ(admin.Must("SELECT current_user, session_user").Text(true), "[bob] [postgres] \n");
+}
+
+TEST_F(Authentication, SessionsOfOthers) {
+  Client admin(Local()), bob(Local("bob")), carol(Local("carol")), carol2(Local("carol"));
+  auto pid = [](Client& of) { return std::to_string(PQbackendPID(of.raw())); };
+  admin.Must("SELECT 'secret'");
+  std::string seen = "SELECT query, state FROM pg_stat_activity WHERE pid = ";
+  EXPECT_EQ(bob.Must(seen + pid(admin)).Text(true), "[<insufficient privilege>] NULL \n");
+  EXPECT_EQ(admin.Must(seen + pid(admin)).Text(true), "[" + seen + pid(admin) + "] [active] \n");
+  Answer refused = bob.Query("SELECT pg_terminate_backend(" + pid(admin) + ")");
+  EXPECT_EQ(refused.sqlstate, "42501");
+  EXPECT_EQ(refused.message, "must be a superuser to terminate superuser process");
+  refused = bob.Query("SELECT pg_cancel_backend(" + pid(carol) + ")");
+  EXPECT_EQ(refused.sqlstate, "42501");
+  EXPECT_EQ(refused.message,
+            "must be a member of the role whose query is being canceled or member of "
+            "pg_signal_backend");
+  EXPECT_EQ(carol2.Must("SELECT pg_terminate_backend(" + pid(carol) + ")").Text(true), "[t] \n");
+  EXPECT_EQ(admin.Must("SELECT pg_terminate_backend(" + pid(carol2) + ")").Text(true), "[t] \n");
+}
+
 }  // namespace
 }  // namespace sluice::test

@@ -102,6 +102,41 @@ TEST_F(Clients, Asyncpg) {
   RunPython("with_asyncpg.py");
 }
 
+// `./dev test` installs these where the machine has npm and a JDK; without them they are not run,
+// and that is said.
+void RunNode(const std::string& module, const std::string& script, const std::string& url) {
+  std::string modules = SourceDirectory() + "/build/clients/node_modules";
+  if (access((modules + "/" + module).c_str(), R_OK) != 0)
+    GTEST_SKIP() << "NOT RUN: the npm package " << module << " is not in " << modules;
+  Output output = RunShell(
+      fmt::format("cp {0}/tests/clients/{1} {0}/build/clients/ && node {0}/build/clients/{1} '{2}'",
+                  SourceDirectory(), script, url));
+  EXPECT_EQ(output.status, 0) << output.text;
+}
+TEST_F(Clients, NodePostgres) {
+  RunNode("pg", "with_node_postgres.mjs", cluster_->Uri());
+}
+TEST_F(Clients, PostgresJs) {
+  RunNode("postgres", "with_postgres_js.mjs", cluster_->Uri());
+}
+TEST_F(Clients, Jdbc) {
+  const char* driver = "/usr/share/java/postgresql.jar";
+  if (access(driver, R_OK) != 0 || RunShell("javac -version").status != 0)
+    GTEST_SKIP() << "NOT RUN: needs javac and " << driver;
+  Output output = RunShell(fmt::format("java -cp {} {}/tests/clients/WithJdbc.java '{}'", driver,
+                                       SourceDirectory(), cluster_->Uri()));
+  EXPECT_EQ(output.status, 0) << output.text;
+}
+
+// Its output is what the shards would give, if they had the table as it is declared here.
+TEST_F(Clients, PgDumpTellsTheSchema) {
+  Output output = RunShell(fmt::format("pg_dump --schema-only '{}'", cluster_->Url()));
+  EXPECT_EQ(output.status, 0) << output.text;
+  for (const char* part : {"CREATE TABLE public.people", "CREATE VIEW public.rich",
+                           "CREATE TYPE public.mood AS ENUM", "PRIMARY KEY (id)"})
+    EXPECT_NE(output.text.find(part), std::string::npos) << part << "\n" << output.text;
+}
+
 // Views that are queries here must look as Postgres's do: names, types and order of columns.
 TEST_F(Clients, SystemViewsHavePostgresColumns) {
   Client client(cluster_->Url());

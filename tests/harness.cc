@@ -312,6 +312,10 @@ std::string Cluster::Url() const {
   return fmt::format("host=127.0.0.1 port={} user=postgres dbname=postgres", port_);
 }
 
+std::string Cluster::Uri() const {
+  return fmt::format("postgresql://postgres@127.0.0.1:{}/postgres", port_);
+}
+
 std::string Cluster::ShardUrl(int shard, const std::string& database) const {
   return fmt::format("host=127.0.0.1 port={} user=postgres dbname={}", shard_port_ + shard - 1,
                      database);

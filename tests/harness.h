@@ -66,6 +66,7 @@ class Cluster {
   int shards() const { return options_.shards; }
   const std::string& directory() const { return directory_; }
   std::string Url() const;
+  std::string Uri() const;  // the same as postgresql://…, for clients that are not libpq's
   std::string ShardUrl(int shard, const std::string& database = "postgres") const;  // from 1
   // A second Sluice with other settings over the same shards (its catalog is empty but for the
   // servers).
