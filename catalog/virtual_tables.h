@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-inline constexpr Oid kPgCatalogSchemaOid = 11, kSluiceSchemaOid = 15000;
+inline constexpr Oid kPgCatalogSchemaOid = 11, kSluiceSchemaOid = 15000,
+                     kSluiceExtensionOid = 14999;  // what users did not make is its
 
 struct VirtualColumn {
   std::string_view name;

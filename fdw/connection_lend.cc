@@ -14,7 +14,8 @@ namespace {
 
 // Sends the descriptor together with the lease's address, by which its receiver knows it.
 bool SendDescriptor(int through, const Lease* lease, int fd) {
-  iovec data{&lease, sizeof lease};
+  auto address = reinterpret_cast<uintptr_t>(lease);
+  iovec data{&address, sizeof address};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)]{};
   msghdr message{};
   message.msg_name = const_cast<sockaddr_un*>(&lease->address);
@@ -28,7 +29,7 @@ bool SendDescriptor(int through, const Lease* lease, int fd) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fd);
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return sendmsg(through, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof lease;
+  return sendmsg(through, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof address;
 }
 
 int LendingSocket() {

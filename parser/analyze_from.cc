@@ -271,11 +271,10 @@ const JoinTree* TransformRangeQueryFunction(ParseState& p, const PgQuery__RangeF
   {
     ClauseScope clause(p, Clause::kFromSubselect);
     bool saved = std::exchange(p.lateral_active, true);
-    rel.subquery = TransformQueryFunction(p, call);
+    rel.subquery = TransformQueryFunction(p, call, range.ordinality);
     p.lateral_active = saved;
   }
   if (rel.subquery == nullptr) return nullptr;
-  if (range.ordinality) RefuseAt(p, p.Location(call.location), "WITH ORDINALITY of {}", name);
   rel.lateral = ContainsColumn(*rel.subquery, 1);
   rel.columns = ColumnsOfTargets(p, *rel.subquery);
   int index = AddRel(p, rel);

@@ -271,6 +271,8 @@ Expr* FindColumnByName(ParseState& p, std::string_view name, bool local_only, in
       found = column;
     }
     if (found != nullptr) return MakeColumnExpr(p, *found, level, location);
+    if (name == "tableoid" && state->names.size() == 1)
+      if (Expr* expr = MakeTableOid(p, state->names.front(), level, location)) return expr;
     if (local_only) break;
   }
   return nullptr;

@@ -132,9 +132,9 @@ const void* SetFunctionOfTarget(const PgQuery__Node* value) {
 
 namespace {
 
-// $1 is the call's argument.
+// $1 is the call's argument. `numbered`: the same with WITH ORDINALITY's column; empty: refused.
 struct QueryFunction {
-  std::string_view schema, name, sql;
+  std::string_view schema, name, sql, numbered = {};
 };
 constexpr QueryFunction kQueryFunctions[] = {
     {"pg_catalog", "pg_options_to_table",
@@ -149,7 +149,10 @@ constexpr QueryFunction kQueryFunctions[] = {
     {"pg_catalog", "pg_partition_ancestors",
      "WITH RECURSIVE a(relid) AS (SELECT $1::pg_catalog.oid UNION ALL SELECT i.inhparent FROM a "
      "JOIN pg_catalog.pg_inherits i ON i.inhrelid = a.relid) "
-     "SELECT relid::pg_catalog.regclass FROM a"},
+     "SELECT relid::pg_catalog.regclass FROM a",
+     "WITH RECURSIVE a(relid, n) AS (SELECT $1::pg_catalog.oid, 1::int8 UNION ALL SELECT "
+     "i.inhparent, n + 1 FROM a JOIN pg_catalog.pg_inherits i ON i.inhrelid = a.relid) "
+     "SELECT relid::pg_catalog.regclass, n AS ordinality FROM a"},
     {"pg_catalog", "aclexplode",
      "SELECT (SELECT r.oid FROM pg_catalog.pg_authid r WHERE r.rolname = "
      "pg_catalog.btrim(pg_catalog.split_part(i, '/', 2), '\"')) AS grantor, "
@@ -166,13 +169,15 @@ constexpr QueryFunction kQueryFunctions[] = {
 
 }  // namespace
 
-const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call) {
+const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call, bool ordinality) {
   std::string_view name = RawString(call.funcname[call.n_funcname - 1]);
   std::string_view schema = call.n_funcname > 1 ? RawString(call.funcname[0]) : "pg_catalog";
   for (const QueryFunction& function : kQueryFunctions) {
     if (function.name != name || function.schema != schema) continue;
     auto outer = std::exchange(p.a.query_arguments, {call.args, call.n_args});
-    const Query* query = ExpandView(p.a, &p, name, function.sql);
+    if (ordinality && function.numbered.empty())
+      RefuseAt(p, p.Location(call.location), "WITH ORDINALITY of {}", name);
+    const Query* query = ExpandView(p.a, &p, name, ordinality ? function.numbered : function.sql);
     p.a.query_arguments = outer;
     return query;
   }
@@ -197,7 +202,7 @@ int AddRowFunction(ParseState& p, const PgQuery__FuncCall& call) {
   rel.alias = p.a.arena->CopyString(RawString(call.funcname[call.n_funcname - 1]));
   {
     ClauseScope clause(p, Clause::kFromSubselect);
-    rel.subquery = TransformQueryFunction(p, call);
+    rel.subquery = TransformQueryFunction(p, call, false);
   }
   rel.lateral = ContainsColumn(*rel.subquery, 1);
   std::vector<QueryColumn> columns;
@@ -253,6 +258,22 @@ bool AddRowTargets(ParseState& p, const PgQuery__Node* value, std::string_view n
   return true;
 }
 
+// A name is, to SQL, an array of "char" that starts at 0.
+Expr* CharacterOfName(ParseState& p, Expr* name, Expr* subscript, int location) {
+  constexpr Oid kSubstr = 877, kTextToChar = 944;
+  Expr* text = CoerceToTarget(p, name, kTextOid, -1, CoercionContext::kImplicit, false, location);
+  Expr* one = MakeConst(p, kInt4Oid, "1", location);
+  Expr* character = p.New(ExprKind::kCall, kTextOid, location);
+  character->function = kSubstr;
+  character->collation = text->collation;
+  character->args = p.a.arena->CopyArray(
+      std::vector<const Expr*>{text, MakeOperator(p, "+", subscript, one, location), one});
+  Expr* result = p.New(ExprKind::kCall, kCharOid, location);
+  result->function = kTextToChar;
+  result->args = p.a.arena->CopyArray(std::vector<const Expr*>{character});
+  return result;
+}
+
 Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw) {
   if (Expr* field = TransformField(p, raw)) return field;
   Expr* array = TransformExpr(p, raw.arg);
@@ -272,6 +293,8 @@ Expr* TransformSubscripts(ParseState& p, const PgQuery__AIndirection& raw) {
               "array subscript must have type integer");
     args.push_back(number);
   }
+  if (array->type == kNameOid && args.size() == 2)
+    return CharacterOfName(p, array, const_cast<Expr*>(args[1]), location);
   if (info == nullptr || info->element == kInvalidOid) {
     if (array->type == kJsonbOid || array->type == kJsonOid)
       RefuseAt(p, location, "subscripts of {}", TypeText(array->type));

@@ -291,7 +291,7 @@ const JoinTree* JoinSelectFunctions(ParseState& p, const JoinTree* from);
 // The raw call that may return a set in this place of the select list: only casts around it.
 const void* SetFunctionOfTarget(const RawNode* value);
 // nullptr: the function is not one that stands for a query.
-const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call);
+const Query* TransformQueryFunction(ParseState& p, const PgQuery__FuncCall& call, bool ordinality);
 // A row in a subquery's select list is its fields, under names that nobody can write.
 inline constexpr char kRowFieldMark = '\x01';
 inline std::string RowFieldName(std::string_view row, std::string_view field) {

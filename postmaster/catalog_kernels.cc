@@ -10,6 +10,7 @@
 #include "postmaster/privilege_kernels.h"
 #include "postmaster/settings.h"
 #include "types/array.h"
+#include "types/codec.h"
 #include "types/kernel_helpers.h"
 
 namespace sluice {
@@ -168,7 +169,7 @@ void Always(const KernelCall& call) {
 }
 
 // What the owner and everybody may do with an object that nobody has granted on.
-Text AclDefault(const KernelCall& call, size_t i) {
+std::string AclDefault(char kind, const std::string& owner) {
   struct Default {
     char kind;
     View all, owner;
@@ -186,16 +187,23 @@ Text AclDefault(const KernelCall& call, size_t i) {
                                           {'F', "", "U"},
                                           {'S', "", "U"},
                                           {'T', "U", "U"}};
-  char kind = static_cast<char>(call.args[0]->At<int8_t>(i));
   auto found = std::find_if(std::begin(kDefaults), std::end(kDefaults),
                             [&](const Default& d) { return d.kind == kind; });
   if (found == std::end(kDefaults))
     Throw(sqlstate::kInternalError, "unrecognized objtype abbreviation: {}", kind);
-  std::string owner = NameOfRole(OidArg(call, 1, i));
   Acl acl{.set = true};
   if (!found->all.empty()) acl.items.push_back({"", std::string(found->all), "", owner});
   if (!found->owner.empty()) acl.items.push_back({owner, std::string(found->owner), "", owner});
-  return AclValue(acl);
+  return *AclValue(acl);
+}
+void AclDefaultKernel(const KernelCall& call) {
+  ForEachRow(call, [&](size_t i) {
+    View kind = call.args[0]->At<View>(i);
+    View text =
+        CopyResult(call, AclDefault(kind.empty() ? ' ' : kind[0], NameOfRole(OidArg(call, 1, i))));
+    call.out->Data<View>()[i] =
+        ParseText(call.out->type, -1, text, *call.context->settings, call.context->arena);
+  });
 }
 
 // --- names to oids: NULL where there is none
@@ -269,7 +277,7 @@ Text Empty(const KernelCall&, size_t) {
 constexpr Kernel kKernels[] = {
     {1081, "format_type", false, TextOf<FormatTypeOf>},
     {1349, "oidvectortypes", true, TextOf<OidVectorTypes>},
-    {3943, "acldefault", true, TextOf<AclDefault>},
+    {3943, "acldefault", true, AclDefaultKernel},
     {1642, "pg_get_userbyid", true, TextOf<UserById>},
     {1597, "pg_encoding_to_char", true, TextOf<EncodingToChar>},
     {1264, "pg_char_to_encoding", true, CharToEncoding},

@@ -38,8 +38,18 @@ const Relation* RelationArg(const KernelCall& call, size_t row) {
 }
 
 // The catalogs hold expressions as SQL text already.
+// A default's sequence is named with its schema where the search path does not find it: with an
+// empty path, as a dump has, the text stands for itself.
 Text GetExpr(const KernelCall& call, size_t i) {
-  return std::string(call.args[0]->At<View>(i));
+  constexpr View kNextval = "nextval('";
+  std::string text(call.args[0]->At<View>(i));
+  const Relation* table = CurrentCatalogSession().catalog->FindRelation(OidArg(call, 1, i));
+  bool named =
+      table != nullptr && text.starts_with(kNextval) &&
+      text.substr(kNextval.size(), text.find("'::") - kNextval.size()).find('.') == text.npos;
+  if (named && !IsSchemaInPath(CurrentCatalogSession(), table->schema))
+    text.insert(kNextval.size(), QuoteIdentifier(table->schema) + ".");
+  return text;
 }
 
 Text ViewDefinition(Oid oid) {
@@ -231,11 +241,23 @@ Text IndexDefinition(const KernelCall& call, size_t i) {
   return QuoteIdentifier(found.table->columns[static_cast<size_t>(number)].name);
 }
 
+// Definitions name tables of public plainly (ddl_read_back.cc): right where public is searched.
+Text DefinitionOf(const Constraint& constraint) {
+  constexpr View kReferences = " REFERENCES ";
+  std::string text = constraint.definition;
+  const Relation* referenced =
+      CurrentCatalogSession().catalog->FindRelation(constraint.referenced_table);
+  size_t at = text.find(kReferences);
+  bool plain = referenced != nullptr && referenced->schema == "public" && at != text.npos;
+  if (plain && !IsSchemaInPath(CurrentCatalogSession(), "public"))
+    text.insert(at + kReferences.size(), "public.");
+  return text;
+}
 Text ConstraintDefinition(const KernelCall& call, size_t i) {
   Oid oid = OidArg(call, 0, i);
   for (const auto& [table_oid, table] : CurrentCatalogSession().catalog->relations)
     for (const Constraint& constraint : table.constraints)
-      if (constraint.oid == oid) return constraint.definition;
+      if (constraint.oid == oid) return DefinitionOf(constraint);
   return std::nullopt;
 }
 

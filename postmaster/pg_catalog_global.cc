@@ -1,4 +1,5 @@
 // pg_database, pg_authid, pg_namespace, pg_db_role_setting.
+#include "catalog/virtual_tables.h"
 #include "postmaster/pg_catalog.h"
 #include "postmaster/running_query.h"
 
@@ -78,23 +79,28 @@ void ScanMembers(const QuerySession& session, const VirtualRowSink& sink) {
 }
 
 void ScanExtensions(const QuerySession& session, const VirtualRowSink& sink) {
-  for (const auto& [name, oid] : session.catalog->extensions) {
+  auto put = [&](const std::string& name, Oid oid, const char* schema) {
     CatalogRow row("pg_extension");
     row.Set("oid", oid).Set("extname", CatalogValue(name)).Set("extowner", kBootstrapRoleOid);
-    row.Set("extnamespace", SchemaOid(*session.catalog, "public")).Set("extrelocatable", false);
+    row.Set("extnamespace", SchemaOid(*session.catalog, schema)).Set("extrelocatable", false);
     row.Set("extversion", "");  // each server has its own
     sink(row.values());
-  }
+  };
+  put("sluice", kSluiceExtensionOid, "sluice");
+  for (const auto& [name, oid] : session.catalog->extensions) put(name, oid, "public");
 }
 
 void ScanDescriptions(const QuerySession& session, const VirtualRowSink& sink) {
-  constexpr Oid kPgClass = 1259;
+  constexpr Oid kPgClass = 1259, kPgNamespace = 2615;
   auto put = [&](Oid object, Oid catalog, size_t part, const std::string& text) {
     CatalogRow row("pg_description");
     row.Set("objoid", object).Set("classoid", catalog).Set("objsubid", part);
     row.Set("description", CatalogValue(text));
     sink(row.values());
   };
+  Oid public_oid = SchemaOid(*session.catalog, "public");
+  if (!session.catalog->comments.contains(public_oid))
+    put(public_oid, kPgNamespace, 0, "standard public schema");
   for (const auto& [object, text] : session.catalog->comments)
     put(object, CatalogOf(*session.catalog, object), 0, text);
   for (const auto& [oid, relation] : session.catalog->relations)

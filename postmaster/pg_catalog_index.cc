@@ -1,13 +1,14 @@
 // pg_index, pg_constraint, pg_sequence, pg_depend: what belongs to tables that Sluice made.
 #include "catalog/system_catalog.h"
+#include "catalog/virtual_tables.h"
 #include "postmaster/pg_catalog.h"
 #include "postmaster/running_query.h"
 
 namespace sluice {
 namespace {
 
-constexpr Oid kPgType = 1247, kPgClass = 1259, kPgServer = 1417, kPgConstraint = 2606,
-              kPgNamespace = 2615, kPgAuthid = 1260, kPgExtension = 3079;
+constexpr Oid kPgForeignDataWrapper = 2328, kPgType = 1247, kPgClass = 1259, kPgServer = 1417,
+              kPgConstraint = 2606, kPgNamespace = 2615, kPgAuthid = 1260, kPgExtension = 3079;
 
 // {1,3} of column indexes 0 and 2; NULL for none.
 CatalogValue ColumnNumbers(const std::vector<int>& columns) {
@@ -164,13 +165,24 @@ void ScanSequence(const QuerySession& session, const VirtualRowSink& sink) {
 
 // Which sequences columns own, and which indexes are constraints'.
 void ScanDepend(const QuerySession& session, const VirtualRowSink& sink) {
-  auto put = [&](Oid object, Oid catalog, Oid referenced, int part, const char* type) {
+  auto put_of = [&](Oid of, Oid object, Oid catalog, Oid referenced, int part, const char* type) {
     CatalogRow row("pg_depend");
-    row.Set("classid", kPgClass).Set("objid", object).Set("objsubid", 0);
+    row.Set("classid", of).Set("objid", object).Set("objsubid", 0);
     row.Set("refclassid", catalog).Set("refobjid", referenced).Set("refobjsubid", part);
     row.Set("deptype", type);
     sink(row.values());
   };
+  auto put = [&](Oid object, Oid catalog, Oid referenced, int part, const char* type) {
+    put_of(kPgClass, object, catalog, referenced, part, type);
+  };
+  // What is Sluice's own is an extension's, to those who dump or list what users made.
+  put_of(kPgNamespace, SchemaOid(*session.catalog, "sluice"), kPgExtension, kSluiceExtensionOid, 0,
+         "e");
+  for (const char* wrapper : {"postgres_fdw", "lines_fdw"})
+    put_of(kPgForeignDataWrapper, ForeignDataWrapperOid(wrapper), kPgExtension, kSluiceExtensionOid,
+           0, "e");
+  for (const VirtualTable& view : AllVirtualTables())
+    if (view.schema == "sluice") put(view.oid, kPgExtension, kSluiceExtensionOid, 0, "e");
   for (const auto& [oid, sequence] : session.catalog->sequences) {
     const Relation* table = session.catalog->FindRelation(sequence.owned_by);
     if (table == nullptr) continue;

@@ -86,7 +86,7 @@ CatalogRow MakeClassRow(Oid oid, const std::string& name, Oid schema, Oid owner,
            "relrowsecurity", "relforcerowsecurity", "relispartition"},
           "f");
   row.Set("relispopulated", true).Set("relpersistence", "p");
-  row.Set("relreplident", kind == 'r' ? "d" : "n");
+  row.Set("relreplident", kind == 'r' || kind == 'm' ? "d" : "n");
   return row;
 }
 
@@ -113,6 +113,11 @@ void ScanClass(const QuerySession& session, const VirtualRowSink& sink) {
     sink(row.values());
   }
   std::unique_ptr<ViewSnapshot> views;
+  std::set<Oid> referencing;  // and referenced
+  for (const auto& [oid, relation] : catalog.relations)
+    for (const Constraint& constraint : relation.constraints)
+      if (constraint.kind == ConstraintKind::kForeignKey)
+        referencing.insert({oid, constraint.referenced_table});
   for (const auto& [oid, relation] : catalog.relations) {
     if (!IsShown(relation)) continue;
     CatalogRow row = MakeClassRow(oid, relation.name, SchemaOid(catalog, relation.schema),
@@ -127,6 +132,8 @@ void ScanClass(const QuerySession& session, const VirtualRowSink& sink) {
     if (relation.kind == RelationKind::kMaterializedView) {
       row.Set("relispopulated", IsPopulated(session, relation, &views));
     }
+    // Foreign keys are triggers in Postgres; dumps look for them on tables that have some.
+    row.Set("relhastriggers", referencing.contains(oid));
     if (IsPartition(catalog, relation)) {
       row.Set("relispartition", true);
       row.Set("relpartbound", CatalogValue(PartitionBoundText(catalog, relation)));

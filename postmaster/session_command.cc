@@ -67,7 +67,9 @@ Session::CommandResult Session::RunCommand(const std::shared_ptr<Statement>& sta
 }
 
 Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
-  if (settings_.Boolean("transaction_read_only"))
+  bool changes = raw.node->node_case != PG_QUERY__NODE__NODE_LOCK_STMT &&
+                 raw.node->node_case != PG_QUERY__NODE__NODE_VACUUM_STMT;
+  if (changes && settings_.Boolean("transaction_read_only"))
     Throw(sqlstate::kReadOnlySqlTransaction, "cannot execute {} in a read-only transaction",
           CommandName(raw));
   WaitForViewsOf(raw);

@@ -34,6 +34,9 @@ class Clients : public ::testing::Test {
     client.Must(
         "CREATE TABLE people (id int8 PRIMARY KEY, name text NOT NULL DEFAULT 'x', born date, "
         "balance numeric(12,2) CHECK (balance > 0), feels mood)");
+    client.Must("CREATE TABLE places (id bigserial PRIMARY KEY, name text)");
+    client.Must(
+        "CREATE TABLE children (parent int8 REFERENCES people, n int, PRIMARY KEY (parent, n))");
     client.Must("COMMENT ON COLUMN people.born IS 'the day'");
     client.Must(
         "INSERT INTO people SELECT i, 'n' || i, date '2000-01-01' + i, i / 4.0, 'happy' "
@@ -92,6 +95,9 @@ TEST_F(Clients, PsqlShowsATable) {
   EXPECT_NE(text.find("happy"), std::string::npos) << text;
 }
 
+TEST_F(Clients, PsqlCompletesNames) {
+  RunPython("psql_completion.py");
+}
 TEST_F(Clients, Psycopg3) {
   RunPython("with_psycopg.py");
 }
@@ -132,9 +138,15 @@ TEST_F(Clients, Jdbc) {
 TEST_F(Clients, PgDumpTellsTheSchema) {
   Output output = RunShell(fmt::format("pg_dump --schema-only '{}'", cluster_->Url()));
   EXPECT_EQ(output.status, 0) << output.text;
-  for (const char* part : {"CREATE TABLE public.people", "CREATE VIEW public.rich",
-                           "CREATE TYPE public.mood AS ENUM", "PRIMARY KEY (id)"})
+  for (const char* part :
+       {"CREATE TABLE public.people", "CREATE VIEW public.rich", "CREATE TYPE public.mood AS ENUM",
+        "ADD CONSTRAINT people_pkey PRIMARY KEY (id)",
+        "DEFAULT nextval('public.places_id_seq'::regclass)",
+        "CREATE SERVER shard1 FOREIGN DATA WRAPPER postgres_fdw",
+        "ADD CONSTRAINT children_parent_fkey FOREIGN KEY (parent) REFERENCES public.people(id)"})
     EXPECT_NE(output.text.find(part), std::string::npos) << part << "\n" << output.text;
+  for (const char* part : {"FOREIGN DATA WRAPPER lines_fdw;", "sluice."})
+    EXPECT_EQ(output.text.find(part), std::string::npos) << part << "\n" << output.text;
 }
 
 // Views that are queries here must look as Postgres's do: names, types and order of columns.
