@@ -21,6 +21,14 @@ void WakeBackend(const StreamGroup& group) {
   SetLatch(&shared_memory->processes.slots[group.backend].latch);
 }
 
+// Others wait for their streams' rows or ends only: to be woken before would cost them two switches
+// of context in vain.
+bool IsAdmissionAwaited(const StreamGroup& group) {
+  return group.extra_chunks > 0 || std::ranges::any_of(group.streams, [](const Stream& stream) {
+           return stream.kind == StreamKind::kCopyIn;
+         });
+}
+
 }  // namespace
 
 // --- Group ---
@@ -66,7 +74,7 @@ void Group::Admit() {
   admitted_ = true;
   admission_timer_.Disarm();
   shared_->state.store(GroupState::kAdmitted, std::memory_order_release);  // G1
-  WakeBackend(*shared_);
+  if (IsAdmissionAwaited(*shared_)) WakeBackend(*shared_);
   open_tasks_ = shared_->streams.size();
   TakeGate();
   for (Stream& stream : shared_->streams) tasks_.push_back(MakeTask(&stream));

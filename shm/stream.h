@@ -135,7 +135,8 @@ enum class GroupState : uint32_t {
 };
 
 struct StreamGroup {
-  ProcNumber backend;  // whose latch is set at admission, at kClosed
+  ProcNumber backend;  // whose latch is set at admission (if extra_chunks or a kCopyIn are to be
+                       // awaited), at kClosed
   std::span<Stream> streams;
   // Streams that share a server read under one snapshot: the first exports, the others import.
   bool shared_snapshot;
