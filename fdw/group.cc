@@ -50,6 +50,7 @@ Group::Group(Worker* worker, StreamGroup* shared)
 }
 
 Group::~Group() {
+  std::erase(worker_->groups->validating(), this);
   for (uint32_t slot : shown_) HideStream(slot);
 }
 
@@ -59,11 +60,7 @@ std::unique_ptr<StreamTask> Group::MakeTask(Stream* stream) {
   if (stream->kind == StreamKind::kReplay)
     return std::make_unique<ReplayStream>(worker_, this, stream);
   if (shared_->gate == StreamGate::kSnapshot && IsInDoubt(*stream)) {
-    Error error = MakeError(sqlstate::kConnectionFailure,
-                            "server \"{}\" has not carried out a transaction that others have",
-                            stream->connection->server_name);
-    error.hint = "The transaction resolver does it as soon as the server can be reached.";
-    return std::make_unique<RefusedStream>(worker_, this, stream, error);
+    return std::make_unique<RefusedStream>(worker_, this, stream, InDoubtError(*stream));
   }
   Pool* pool = worker_->pools->Get(*stream->connection);
   return std::make_unique<PostgresStream>(worker_, this, stream, pool);

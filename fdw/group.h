@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,6 +19,22 @@ namespace sluice {
 
 class Pool;
 class PostgresStream;
+
+// A transaction that is being carried out on several servers: what it is called there. Readers that
+// took their snapshots meanwhile tell by it whether all of them see it or none.
+struct CarriedOut {
+  std::map<std::string, uint64_t> xids;  // by server
+  bool over = false;                     // all have answered
+};
+
+// What txid_current_snapshot says: "xmin:xmax:xip,xip".
+struct TxidSnapshot {
+  uint64_t xmin = 0, xmax = 0;
+  std::set<uint64_t> running;
+  static std::optional<TxidSnapshot> Parse(std::string_view text);
+  // Of a transaction that has committed or will.
+  bool Sees(uint64_t xid) const { return xid < xmin || (xid < xmax && !running.contains(xid)); }
+};
 
 // Streams of one group and one pool that read under one snapshot: the first to run exports it, the
 // others import it. The exporter's connection keeps its transaction open until all others have.
@@ -47,6 +64,12 @@ class Group {
   void OnTaskEnded();
   // One stream needs the gate no more; the last one opens it.
   void OnGatePassed();
+  // Transactions are being carried out on servers of the group: its snapshots are compared before
+  // its statements are sent.
+  bool validates() const { return validates_; }
+  void OnSnapshot(size_t stream, const std::string& text);
+  // One of those transactions is over.
+  void Validate();
   // A COMMIT PREPARED has ended. Where it was not carried out, its server is in doubt.
   void OnDecisionEnded(const Stream& stream);
 
@@ -63,6 +86,9 @@ class Group {
   void LeaveGate();
   void OnGateTimeout();
   bool IsInDoubt(const Stream& stream) const;
+  static Error InDoubtError(const Stream& stream);
+  bool CanValidate() const;
+  bool IsOutdated(size_t stream, bool* retake) const;
 
   Worker* const worker_;
   StreamGroup* const shared_;
@@ -80,6 +106,10 @@ class Group {
   bool holds_gate_ = false;
   size_t gate_streams_ = 0;  // that have not passed it
   Timer gate_timer_;
+  std::shared_ptr<CarriedOut> carried_out_;  // a decision's own
+  bool validates_ = false;
+  std::vector<std::shared_ptr<CarriedOut>> meanwhile_;  // under way when the gate was taken
+  std::vector<std::optional<TxidSnapshot>> taken_;      // by stream
 };
 
 // Per server: who takes snapshots there for reads over several servers, and who carries out
@@ -87,6 +117,8 @@ class Group {
 // have is closed for such snapshots until the transaction resolver has finished it there.
 struct Gate {
   int snapshots = 0, decisions = 0;
+  // Of the decisions those that readers need not wait for.
+  std::set<std::shared_ptr<CarriedOut>> carried_out;
   std::set<std::string, std::less<>> in_doubt;  // the COMMIT PREPARED that did not end well
 };
 
@@ -112,6 +144,8 @@ class GroupSet {
   // A group may be done; a connection or chunks may have become free.
   void WantsReaping() { reap_ = true; }
   void WantsAdmission() { admit_ = true; }
+  // Groups that wait for transactions to be over.
+  std::vector<Group*>& validating() { return validating_; }
   bool somebody_waits() const { return !waiting_.empty(); }
   Gate& GateOf(const std::string& server) { return gates_[server]; }
   // Once a round of the loop: admits what can be admitted, in turn, and lets go of what is done.
@@ -133,6 +167,7 @@ class GroupSet {
   Worker* const worker_;
   std::unordered_map<StreamGroup*, std::unique_ptr<Group>> groups_;
   std::deque<Group*> waiting_;
+  std::vector<Group*> validating_;
   std::unordered_map<std::string, Gate> gates_;  // by server
   Timer retry_timer_;                            // backends give chunks back without telling
   Timer doubt_timer_;                            // groups wait no longer for servers in doubt

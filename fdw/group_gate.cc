@@ -1,6 +1,14 @@
 // The commit gate: reads over several servers take their snapshots, and transactions over several
 // servers are carried out, in intervals that exclude each other on each server. So such a read sees
 // all of such a transaction or nothing. Plain data of this process, which sees both sides.
+//
+// COMMIT PREPARED waits for the shard's disk, and readers should not. Where it is known what the
+// transactions under way are called on the servers, a read takes its snapshots meanwhile, but
+// before its statements are sent they are compared: each such transaction must be seen by all of
+// them or by none. Where one server was ahead, the others' snapshots are taken anew when they have
+// caught up. (Transactions that begin to be carried out later wait until the snapshots are good.)
+#include <charconv>
+
 #include "common/assert.h"
 #include "fdw/group.h"
 
@@ -18,6 +26,10 @@ bool IsPostgres(const Stream& stream) {
   return stream.kind != StreamKind::kLines && stream.kind != StreamKind::kReplay;
 }
 
+bool IsKnown(const std::shared_ptr<CarriedOut>& carried_out) {
+  return std::ranges::all_of(carried_out->xids, [](const auto& xid) { return xid.second != 0; });
+}
+
 // Which database it is, whoever connects.
 std::string ServerOf(const ConnectionSpec& spec) {
   std::string server;
@@ -33,7 +45,7 @@ std::string ServerOf(const ConnectionSpec& spec) {
 }  // namespace
 
 void Group::FindGate() {
-  if (shared_->gate == StreamGate::kNone) return;
+  if (shared_->gate != StreamGate::kSnapshot && shared_->gate != StreamGate::kDecision) return;
   std::set<std::string> servers;
   for (const Stream& stream : shared_->streams)
     if (IsPostgres(stream)) servers.insert(ServerOf(*stream.connection));
@@ -46,16 +58,34 @@ void Group::TakeGate() {
   gate_streams_ = shared_->streams.size();
   if (gate_servers_.empty()) return;
   holds_gate_ = true;
+  bool snapshot = shared_->gate == StreamGate::kSnapshot;
+  if (!snapshot && gate_servers_.size() > 1) {
+    carried_out_ = std::make_shared<CarriedOut>();
+    for (const Stream& stream : shared_->streams)
+      carried_out_->xids[ServerOf(*stream.connection)] = stream.xid;
+  }
+  std::map<std::shared_ptr<CarriedOut>, int> met;
   for (const std::string& server : gate_servers_) {
     Gate& gate = worker_->groups->GateOf(server);
-    (shared_->gate == StreamGate::kSnapshot ? gate.snapshots : gate.decisions)++;
+    (snapshot ? gate.snapshots : gate.decisions)++;
+    if (carried_out_ != nullptr) gate.carried_out.insert(carried_out_);
+    if (snapshot)
+      for (const auto& carried_out : gate.carried_out) met[carried_out]++;
   }
+  // Who is met on one server only is seen whole or not at all.
+  for (const auto& [carried_out, servers] : met)
+    if (servers > 1) meanwhile_.push_back(carried_out);
+  validates_ = !meanwhile_.empty();
+  taken_.resize(shared_->streams.size());
   gate_timer_.Arm(worker_->now_us + kGateUs);
 }
 
 void Group::OnGatePassed() {
   SLUICE_ASSERT(gate_streams_ > 0);
-  if (--gate_streams_ == 0) LeaveGate();
+  if (--gate_streams_ == 0)
+    LeaveGate();
+  else if (validates_)  // one that has ended is waited for no more
+    Validate();
 }
 
 void Group::LeaveGate() {
@@ -64,8 +94,110 @@ void Group::LeaveGate() {
   for (const std::string& server : gate_servers_) {
     Gate& gate = worker_->groups->GateOf(server);
     (shared_->gate == StreamGate::kSnapshot ? gate.snapshots : gate.decisions)--;
+    if (carried_out_ != nullptr) gate.carried_out.erase(carried_out_);
+  }
+  std::erase(worker_->groups->validating(), this);
+  if (carried_out_ != nullptr) {
+    carried_out_->over = true;
+    std::vector<Group*> waiting = worker_->groups->validating();
+    for (Group* group : waiting) group->Validate();
   }
   worker_->groups->WantsAdmission();
+}
+
+std::optional<TxidSnapshot> TxidSnapshot::Parse(std::string_view text) {
+  TxidSnapshot snapshot;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  auto number = [&](uint64_t* value, char behind) {
+    auto [next, error] = std::from_chars(at, end, *value);
+    if (error != std::errc()) return false;
+    at = next;
+    if (behind != 0 && (at == end || *at++ != behind)) return false;
+    return true;
+  };
+  if (!number(&snapshot.xmin, ':') || !number(&snapshot.xmax, ':')) return std::nullopt;
+  while (at < end) {
+    uint64_t running = 0;
+    if (!number(&running, 0)) return std::nullopt;
+    snapshot.running.insert(running);
+    if (at < end && *at++ != ',') return std::nullopt;
+  }
+  return snapshot;
+}
+
+// Plain reads with a snapshot of their own on each server.
+bool Group::CanValidate() const {
+  return shared_->snapshot_first && !shared_->shared_snapshot &&
+         std::ranges::all_of(shared_->streams, [](const Stream& stream) {
+           return !IsPostgres(stream) || (stream.pin == 0 && (stream.kind == StreamKind::kQuery ||
+                                                              stream.kind == StreamKind::kCopyOut));
+         });
+}
+
+void Group::OnSnapshot(size_t stream, const std::string& text) {
+  taken_[stream] = TxidSnapshot::Parse(text);
+  if (!taken_[stream])
+    return tasks_[stream]->OnGateTimeout(
+        MakeError(sqlstate::kProtocolViolation, "a snapshot of a server cannot be read"));
+  Validate();
+}
+
+// Whether the snapshot does not see a transaction that another one sees. `retake`: such
+// transactions are all over, so that a new one will.
+bool Group::IsOutdated(size_t stream, bool* retake) const {
+  const std::string server = ServerOf(*shared_->streams[stream].connection);
+  bool outdated = false;
+  *retake = true;
+  for (const auto& carried_out : meanwhile_) {
+    auto here = carried_out->xids.find(server);
+    if (here == carried_out->xids.end() || taken_[stream]->Sees(here->second)) continue;
+    for (size_t other = 0; other < taken_.size(); other++) {
+      if (!taken_[other]) continue;
+      auto there = carried_out->xids.find(ServerOf(*shared_->streams[other].connection));
+      if (there == carried_out->xids.end() || !taken_[other]->Sees(there->second)) continue;
+      outdated = true;
+      *retake &= carried_out->over;
+    }
+  }
+  return outdated;
+}
+
+void Group::Validate() {
+  if (!validates_ || closing_) return;
+  auto& waiting = worker_->groups->validating();
+  std::erase(waiting, this);
+  for (size_t i = 0; i < tasks_.size(); i++)
+    if (IsPostgres(shared_->streams[i]) && !tasks_[i]->ended() && !taken_[i]) return;
+  std::vector<size_t> again;
+  bool good = true;
+  for (size_t i = 0; i < tasks_.size(); i++) {
+    bool retake = false;
+    if (tasks_[i]->ended() || !taken_[i] || !IsOutdated(i, &retake)) continue;
+    good = false;
+    if (IsInDoubt(shared_->streams[i])) {
+      tasks_[i]->OnGateTimeout(InDoubtError(shared_->streams[i]));
+    } else if (retake) {
+      again.push_back(i);
+    }
+  }
+  if (!good) {
+    for (size_t i : again) taken_[i].reset();
+    for (size_t i : again) tasks_[i]->RetakeSnapshot();
+    if (again.empty()) waiting.push_back(this);
+    return;
+  }
+  validates_ = false;
+  for (auto& task : tasks_)
+    if (!task->ended()) task->Proceed();
+}
+
+Error Group::InDoubtError(const Stream& stream) {
+  Error error = MakeError(sqlstate::kConnectionFailure,
+                          "server \"{}\" has not carried out a transaction that others have",
+                          stream.connection->server_name);
+  error.hint = "The transaction resolver does it as soon as the server can be reached.";
+  return error;
 }
 
 bool Group::IsInDoubt(const Stream& stream) const {
@@ -102,10 +234,12 @@ void Group::OnGateTimeout() {
 bool GroupSet::PassesGate(const Group& group, Claims* claims) {
   bool snapshot = group.shared()->gate == StreamGate::kSnapshot;
   const std::set<std::string>& before = snapshot ? claims->decisions : claims->snapshots;
-  bool open = true, doubtful = false;
+  bool open = true, doubtful = false, validates = snapshot && group.CanValidate();
   for (const std::string& server : group.gate_servers_) {
     const Gate& gate = GateOf(server);
-    open = open && (snapshot ? gate.decisions : gate.snapshots) == 0 && !before.contains(server);
+    int others = snapshot ? gate.decisions : gate.snapshots;
+    if (validates) others -= static_cast<int>(std::ranges::count_if(gate.carried_out, IsKnown));
+    open = open && others == 0 && !before.contains(server);
     doubtful = doubtful || (snapshot && !gate.in_doubt.empty());
   }
   if (open && (!doubtful || worker_->now_us - group.opened_us_ >= kDoubtUs)) return true;

@@ -121,11 +121,38 @@ void PostgresStream::SendRequest() {
   sent_ = true;
   stream()->state.store(StreamState::kRunning, std::memory_order_relaxed);
   if (row_type() != 0 && !writer_) writer_.emplace(stream(), SliceKindOf(stream()->kind));
+  if (group()->validates() && HasOwnTransaction()) return SendSnapshot(false);
+  if (HasOwnTransaction()) SendPrelude();
+  SendMain();
+}
+
+// The snapshot alone: the statement follows when the group has seen that all its snapshots belong
+// together. `again`: the one before did not.
+void PostgresStream::SendSnapshot(bool again) {
+  connection_->request().Query(std::string(again ? "ROLLBACK; " : "") + kBegin +
+                               "SELECT pg_catalog.txid_current_snapshot()");
+  connection_->PushStep(StepKind::kExport);
+  connection_->Send();
+}
+
+void PostgresStream::Proceed() {
+  PassGate();
+  if (connection_ != nullptr) SendMain();
+}
+
+void PostgresStream::RetakeSnapshot() {
+  if (connection_ != nullptr) SendSnapshot(true);
+}
+
+void PostgresStream::SendMain() {
   bool own_transaction = HasOwnTransaction();
-  if (own_transaction) SendPrelude();
   if (!stream()->begin_sql.empty() && !connection_->in_transaction()) {
     connection_->request().Query(stream()->begin_sql);
     connection_->PushStep(StepKind::kPrelude);
+  }
+  if (group()->shared()->gate == StreamGate::kPrepare) {
+    connection_->request().Query("SELECT pg_catalog.txid_current()");
+    connection_->PushStep(StepKind::kExport);
   }
   switch (stream()->kind) {
     case StreamKind::kQuery:
@@ -213,6 +240,13 @@ void PostgresStream::OnSetupFailed(const RemoteError& error) {
 }
 
 void PostgresStream::OnPreludeDone(const Step& step) {
+  if (step.kind == StepKind::kExport && group()->shared()->gate == StreamGate::kPrepare) {
+    // Without it readers only wait longer.
+    stream()->xid = step.error ? 0 : std::strtoull(step.value.c_str(), nullptr, 10);
+    return;
+  }
+  if (!step.error && step.kind == StepKind::kExport && !exporter_)
+    return group()->OnSnapshot(stream()->index, step.value);
   if (!step.error && HasOwnTransaction()) PassGate();
   if (exporter_ && !step.error) {
     snapshot_->id = step.value;

@@ -52,10 +52,14 @@ class PostgresStream final : public StreamTask {
 
  private:
   void GiveUp(const Error& error) override;
+  void Proceed() override;
+  void RetakeSnapshot() override;
   // Whether it reads in a transaction opened for it alone, under a snapshot.
   bool HasOwnTransaction() const;
   void StartPinned();
   void SendRequest();
+  void SendSnapshot(bool again);
+  void SendMain();
   void SendPrelude();
   void SendQuery();
   void SendDescribe();

@@ -30,6 +30,10 @@ class StreamTask {
   bool ended() const { return ended_; }
   // What its group holds the gate for is over on its server: the snapshot is taken.
   void PassGate();
+  // Its group validates snapshots: its own is good and the statement can go; or it is to be taken
+  // anew.
+  virtual void Proceed() { PassGate(); }
+  virtual void RetakeSnapshot() {}
   // The snapshots of its group were not taken in time: ends it, if its own is not.
   void OnGateTimeout(const Error& error) {
     if (!gate_passed_ && !ended_) GiveUp(error);

@@ -310,14 +310,15 @@ void DistributedTransaction::CommitPrepared(const std::vector<const Participant*
   std::vector<Oid> servers;
   for (const Participant* participant : participants) servers.push_back(participant->server);
   LiveTransaction live(number, servers);
+  std::vector<uint64_t> xids;
   try {
     Announce(participants, gid);
-    Prepare(participants, gid);
+    xids = Prepare(participants, gid);
     Decide({number, PostgresNow(), servers}, commit_here);
   } catch (const QueryError&) {
     live.Enter(TransactionPhase::kAborting);
     SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
-    if (FinishPrepared(participants, false, gid)) {
+    if (FinishPrepared(participants, false, gid, {})) {
       live.Finished();
       if (commit_here != nullptr && log_) MarkDone(number);
     }
@@ -326,7 +327,7 @@ void DistributedTransaction::CommitPrepared(const std::vector<const Participant*
   }
   // From here on it is committed, whatever the servers say; the resolver does what is left.
   live.Enter(TransactionPhase::kCommitting);
-  if (!FinishPrepared(participants, true, gid)) return;
+  if (!FinishPrepared(participants, true, gid, xids)) return;
   live.Finished();
   MarkDone(number);
 }
@@ -336,14 +337,22 @@ void DistributedTransaction::MarkDone(TransactionNumber number) {
   if (!marked.ok()) LogError(LogLevel::kWarning, marked.error());
 }
 
-void DistributedTransaction::Prepare(const std::vector<const Participant*>& participants,
-                                     const std::string& gid) {
-  std::vector<Result<RemoteRows>> results =
-      OnParticipants(participants, "PREPARE TRANSACTION " + QuoteLiteral(gid));
+std::vector<uint64_t> DistributedTransaction::Prepare(
+    const std::vector<const Participant*>& participants, const std::string& gid) {
+  RemoteSession remote = Remote(StreamKind::kSimple);
+  remote.gate = StreamGate::kPrepare;
+  std::vector<RemoteQuery> queries;
+  for (const Participant* participant : participants)
+    queries.push_back({participant->server, "PREPARE TRANSACTION " + QuoteLiteral(gid)});
+  std::vector<Result<RemoteRows>> results = TryRemoteQueries(*session_().catalog, remote, queries);
   ThrowFirst(results);
-  for (Result<RemoteRows>& result : results)
+  std::vector<uint64_t> xids;
+  for (Result<RemoteRows>& result : results) {
     if (result->command_tag != "PREPARE TRANSACTION")
       Throw(sqlstate::kInFailedSqlTransaction, "the transaction was rolled back by a server");
+    xids.push_back(result->xid);
+  }
+  return xids;
 }
 
 void DistributedTransaction::Decide(const Decision& decision, const CommitHere& commit_here) {
@@ -365,17 +374,20 @@ void DistributedTransaction::Decide(const Decision& decision, const CommitHere& 
 }
 
 bool DistributedTransaction::FinishPrepared(const std::vector<const Participant*>& participants,
-                                            bool commit, const std::string& gid) {
+                                            bool commit, const std::string& gid,
+                                            const std::vector<uint64_t>& xids) {
   HoldInterrupts hold;
   RemoteSession remote = Remote(StreamKind::kSimple);
   remote.silence_timeout_us = kEndSilenceUs;
   remote.gate = commit ? StreamGate::kDecision : StreamGate::kNone;
   remote.transaction = [this](Oid) { return StreamTransaction{pin_, {}}; };
   std::vector<RemoteQuery> queries;
-  for (const Participant* participant : participants)
+  for (size_t i = 0; i < participants.size(); i++)
     queries.push_back(
-        {participant->server,
-         fmt::format("{} PREPARED {}", commit ? "COMMIT" : "ROLLBACK", QuoteLiteral(gid))});
+        {participants[i]->server,
+         fmt::format("{} PREPARED {}", commit ? "COMMIT" : "ROLLBACK", QuoteLiteral(gid)),
+         {},
+         i < xids.size() ? xids[i] : 0});
   bool all = true;
   for (const Result<RemoteRows>& result : TryRemoteQueries(*session_().catalog, remote, queries)) {
     // Not there: it was never prepared, or the resolver was faster.

@@ -103,12 +103,14 @@ class DistributedTransaction {
   void CommitPrepared(const std::vector<const Participant*>& participants,
                       const CommitHere& commit_here);
   void Announce(const std::vector<const Participant*>& participants, const std::string& gid);
-  void Prepare(const std::vector<const Participant*>& participants, const std::string& gid);
+  // What the transaction is called on each server.
+  std::vector<uint64_t> Prepare(const std::vector<const Participant*>& participants,
+                                const std::string& gid);
   void Decide(const Decision& decision, const CommitHere& commit_here);
   void MarkDone(TransactionNumber number);
   // Whether all have done it.
   bool FinishPrepared(const std::vector<const Participant*>& participants, bool commit,
-                      const std::string& gid);
+                      const std::string& gid, const std::vector<uint64_t>& xids);
   // Lets go of the pins; what is open there is rolled back by the io worker.
   void End();
 

@@ -39,6 +39,7 @@ StreamGroup* MakeGroup(const Catalog& catalog, const RemoteSession& session,
     stream.connection = MakeConnectionSpec(catalog, queries[i].server, session.user,
                                            session.settings, session.limits, arena);
     stream.sql = arena->CopyString(queries[i].sql);
+    stream.xid = queries[i].xid;
     stream.chunk_quota = kChunkQuota;
     stream.output = queue;
     stream.silence_timeout_us = session.silence_timeout_us;
@@ -118,6 +119,7 @@ std::vector<Result<RemoteRows>> TryRemoteQueries(const Catalog& catalog,
       results[i] = MakeError(sqlstate::kQueryCanceled, "canceling statement due to user request");
     } else {
       results[i]->command_tag = stream.command_tag;
+      results[i]->xid = stream.xid;
     }
   }
   return results;

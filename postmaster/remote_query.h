@@ -17,12 +17,14 @@ struct RemoteQuery {
   Oid server;
   std::string sql;
   StreamTransaction transaction = {};  // pin 0: RemoteSession's
+  uint64_t xid = 0;  // Stream::xid
 };
 
 using RemoteRow = std::vector<std::optional<std::string>>;
 struct RemoteRows {
   std::vector<RemoteRow> rows;
   std::string command_tag;
+  uint64_t xid = 0;  // Stream::xid
 };
 
 // Appends whole DataRow messages with values in the text format. Throws 08P01.

@@ -91,6 +91,9 @@ struct Stream {
   std::string_view begin_sql;
   // If it ends well, lend its connection to the backend afterwards; null: don't.
   Lease* lease = nullptr;
+  // The transaction's number on its server (txid_current): of a PREPARE TRANSACTION (kPrepare) what
+  // the io worker found, written as `state` is; of a COMMIT PREPARED (kDecision) given, 0: unknown.
+  uint64_t xid = 0;
   int64_t silence_timeout_us;  // error if the shard sends nothing for so long while unthrottled; 0
                                // never
 
@@ -125,6 +128,7 @@ enum class StreamGate : uint8_t {
   kNone,
   kSnapshot,  // a read over several servers, until all its snapshots are taken
   kDecision,  // COMMIT PREPARED on several servers, until all have answered
+  kPrepare,   // none: PREPARE TRANSACTION, whose Stream::xid is wanted
 };
 
 enum class GroupState : uint32_t {
