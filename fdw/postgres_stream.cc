@@ -129,8 +129,8 @@ void PostgresStream::SendRequest() {
 // The snapshot alone: the statement follows when the group has seen that all its snapshots belong
 // together. `again`: the one before did not.
 void PostgresStream::SendSnapshot(bool again) {
-  connection_->request().Query(std::string(again ? "ROLLBACK; " : "") + kBegin +
-                               "SELECT pg_catalog.txid_current_snapshot()");
+  connection_->request().Query(fmt::format("{}{}SELECT pg_catalog.txid_current_snapshot()",
+                                           again ? "ROLLBACK; " : "", kBegin));
   connection_->PushStep(StepKind::kExport);
   connection_->Send();
 }
