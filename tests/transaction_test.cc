@@ -385,6 +385,68 @@ TEST_F(TransactionTest, AServerLostBeforeItCarriedOutADecisionIsNotReadWithOther
   EXPECT_TRUE(Eventually([] { return PreparedOnShards() == 0; }, 20));
 }
 
+// COMMIT PREPARED waits there for a standby that does not exist, and is not visible meanwhile; what
+// SET LOCAL synchronous_commit = local is in force for does not wait.
+class HeldCommits {
+ public:
+  HeldCommits(const Cluster& cluster, std::vector<int> shards)
+      : cluster_(cluster), shards_(std::move(shards)) {
+    Set("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "nobody");
+  }
+  ~HeldCommits() { Release(); }
+  void Release() { Set("ALTER SYSTEM RESET synchronous_standby_names", ""); }
+
+ private:
+  void Set(const std::string& sql, const std::string& value) {
+    for (int shard : shards_) {
+      Client client(cluster_.ShardUrl(shard));
+      client.Must("SET synchronous_commit = local");
+      client.Must(sql);
+      client.Must("SELECT pg_reload_conf()");
+      EXPECT_TRUE(
+          Eventually([&] { return client.Value("SHOW synchronous_standby_names") == value; }, 10));
+    }
+  }
+
+  const Cluster& cluster_;
+  std::vector<int> shards_;
+};
+
+TEST_F(TransactionTest, AReadDuringADecisionSeesAllOfItOrNothing) {
+  const std::string sum = "SELECT sum(balance) FROM account";
+  const std::string rows = fmt::format(
+      "SELECT balance FROM account WHERE id IN ({}, {}) ORDER BY balance", here_, there_);
+  for (bool both : {true, false}) {
+    SCOPED_TRACE(both);
+    Client writer(cluster_->Url()), reader(cluster_->Url()), other(cluster_->Url());
+    HeldCommits held(*cluster_, both ? std::vector<int>{1, 2} : std::vector<int>{2});
+    writer.Must("BEGIN");
+    writer.Must(Move(here_, there_, 100));
+    writer.Must("CALL sluice.run_on_servers('SET LOCAL synchronous_commit = local')");
+    writer.Send("COMMIT");
+    ASSERT_FALSE(writer.Await(0.3)) << "its COMMIT PREPARED was to be held";
+    if (both) {  // nobody sees it yet: no reason to wait
+      EXPECT_EQ(reader.Value(sum), kTotal);
+      EXPECT_EQ(reader.Must(rows).Text(true), "[1000] \n[1000] \n");
+    } else {  // one shard is ahead: the other's snapshot is taken anew when it has caught up
+      reader.Send(rows);
+      other.Send(sum);
+      EXPECT_FALSE(reader.Await(0.3));
+      EXPECT_EQ(BalanceOf(here_), "800");
+    }
+    held.Release();
+    std::optional<Answer> committed = writer.Await(10);
+    ASSERT_TRUE(committed);
+    EXPECT_EQ(committed->sqlstate, "");
+    if (!both) {
+      std::optional<Answer> seen = reader.Await(10), total = other.Await(10);
+      ASSERT_TRUE(seen && total);
+      EXPECT_EQ(seen->Text(true), "[800] \n[1200] \n");
+      EXPECT_EQ(total->Text(true), fmt::format("[{}] \n", kTotal));
+    }
+  }
+}
+
 TEST_F(TransactionTest, ExplainAnalyzeOfAWithQueryThatInsertsInserts) {
   Client client(cluster_->Url());
   Answer plan = client.Must(
