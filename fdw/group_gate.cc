@@ -181,6 +181,7 @@ void Group::Validate() {
       again.push_back(i);
     }
   }
+  if (!validates_) return;  // what was given up ended it
   if (!good) {
     for (size_t i : again) taken_[i].reset();
     for (size_t i : again) tasks_[i]->RetakeSnapshot();

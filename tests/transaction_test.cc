@@ -433,6 +433,9 @@ TEST_F(TransactionTest, AReadDuringADecisionSeesAllOfItOrNothing) {
       other.Send(sum);
       EXPECT_FALSE(reader.Await(0.3));
       EXPECT_EQ(BalanceOf(here_), "800");
+      Client impatient(cluster_->Url());
+      impatient.Must("SET statement_timeout = '300ms'");
+      EXPECT_EQ(impatient.Query(sum).sqlstate, "57014");
     }
     held.Release();
     std::optional<Answer> committed = writer.Await(10);
