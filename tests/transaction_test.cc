@@ -422,7 +422,9 @@ TEST_F(TransactionTest, AReadDuringADecisionSeesAllOfItOrNothing) {
     HeldCommits held(*cluster_, both ? std::vector<int>{1, 2} : std::vector<int>{2});
     writer.Must("BEGIN");
     writer.Must(Move(here_, there_, 100));
-    writer.Must("CALL sluice.run_on_servers('SET LOCAL synchronous_commit = local')");
+    for (const char* server : {"shard1", "shard2"})
+      writer.Must(fmt::format(
+          "CALL sluice.run_on_servers('SET LOCAL synchronous_commit = local', '{}')", server));
     writer.Send("COMMIT");
     ASSERT_FALSE(writer.Await(0.3)) << "its COMMIT PREPARED was to be held";
     if (both) {  // nobody sees it yet: no reason to wait
