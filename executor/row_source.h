@@ -12,14 +12,16 @@ class RowSource {
  public:
   virtual ~RowSource() = default;
 
-  // Rows whose `column` (by name) is not equal to `value` (a one-row column, not NULL) are not
-  // wanted. The source may give them all the same: whoever asks applies the condition too.
-  struct Equality {
+  // Rows whose `column` (by name) does not compare to `value` (a one-row column, not NULL) as said
+  // are not wanted. The source may give them all the same: whoever asks applies the condition too.
+  enum class Comparison { kEqual, kAtLeast, kAtMost };
+  struct Condition {
     std::string_view column;
+    Comparison comparison;
     Column value;
   };
   // Before the first Next.
-  virtual void Restrict(std::span<const Equality>) {}
+  virtual void Restrict(std::span<const Condition>) {}
 
   // rows == 0 at the end. Valid until the next call. Throws QueryError.
   virtual void Next(Batch* batch) = 0;

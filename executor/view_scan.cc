@@ -15,23 +15,23 @@ void ViewScan::Open() {
   rows_ = state_.context->scan_view(scan_);
   std::vector<const Expr*> conjuncts;
   SplitConjuncts(condition_, &conjuncts);
-  std::vector<RowSource::Equality> equalities;
+  std::vector<RowSource::Condition> conditions;
   for (const Expr* conjunct : conjuncts) {
     const Expr *column, *value;
-    if (!IsEquality(conjunct, &column, &value)) continue;
-    if (column->kind != ExprKind::kColumn) std::swap(column, value);
-    bool known = !AnyExpr(value, [](const Expr& e, int) {
-      return e.kind == ExprKind::kColumn || e.kind == ExprKind::kSubquery;
-    });
-    if (column->kind != ExprKind::kColumn || !known || HasVolatile(value)) continue;
+    ComparedAs as;
+    if (!IsColumnCompared(conjunct, &column, &value, &as)) continue;
+    auto comparison = as == ComparedAs::kEqual     ? RowSource::Comparison::kEqual
+                      : as == ComparedAs::kAtLeast ? RowSource::Comparison::kAtLeast
+                                                   : RowSource::Comparison::kAtMost;
     try {
       Column found = EvaluateConstant(*value, state_, &arena_);
       if (!found.IsNull(0))
-        equalities.push_back({scan_.columns[static_cast<size_t>(column->column)], found});
+        conditions.push_back(
+            {scan_.columns[static_cast<size_t>(column->column)], comparison, found});
     } catch (const QueryError&) {  // it is the Filter's to raise, if there is a row
     }
   }
-  if (!equalities.empty()) rows_->Restrict(equalities);
+  if (!conditions.empty()) rows_->Restrict(conditions);
 }
 
 void ViewScan::NextBatch(Batch* batch) {

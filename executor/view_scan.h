@@ -12,7 +12,7 @@ class ViewScan : public Node {
  public:
   ViewScan(const ViewScanPlan& plan, ExecutionState& state);
   void Rescan() override;
-  // The condition of the Filter above: its equalities with a value can be looked up by key.
+  // The condition of the Filter above: its comparisons with a value can be looked up.
   void Restrict(const Expr* condition) { condition_ = condition; }
 
  protected:
@@ -23,7 +23,7 @@ class ViewScan : public Node {
 
   const ViewScanPlan& scan_;
   const Expr* condition_ = nullptr;
-  Arena arena_;  // values of equalities
+  Arena arena_;  // values compared with
   std::unique_ptr<RowSource> rows_;
 };
 

@@ -138,6 +138,32 @@ Piece Planner::PlanTable(const Select& select, int rel, const std::vector<const 
   return piece;
 }
 
+// The index of which most columns are compared with values: equal, and then perhaps a range.
+void Planner::ChooseIndex(const Relation& view, int rel, const std::vector<const Expr*>& quals,
+                          ViewScanPlan* scan) {
+  auto compared = [&](int column, bool equal) {
+    for (const Expr* qual : quals) {
+      const Expr *found, *value;
+      ComparedAs as;
+      if (IsColumnCompared(qual, &found, &value, &as) && found->rel == rel &&
+          found->column == column && (as == ComparedAs::kEqual) == equal)
+        return true;
+    }
+    return false;
+  };
+  size_t best = 0;
+  for (const Index& index : view.indexes) {
+    size_t matched = 0;
+    while (matched < index.columns.size() && compared(index.columns[matched], true)) matched++;
+    size_t worth = 2 * matched;
+    if (matched < index.columns.size() && compared(index.columns[matched], false)) worth++;
+    if (worth <= best) continue;
+    best = worth;
+    scan->index = index.oid;
+    scan->index_name = arena_.CopyString(index.name);
+  }
+}
+
 // A live view, or in a live view's own plan any table: its rows are in the view store.
 Piece Planner::PlanStored(const Select& select, int index, const std::vector<const Expr*>& quals) {
   const QueryRel& rel = select.rels[static_cast<size_t>(index)];
@@ -159,6 +185,7 @@ Piece Planner::PlanStored(const Select& select, int index, const std::vector<con
   node->columns = arena_.CopyArray(columns);
   node->rows = request_.for_view ? kRowsUnknown : RowsOf(*rel.table);
   SetOutput(node, provides);
+  if (!request_.for_view) ChooseIndex(*rel.table, index, quals, node);
   piece.rows = node->rows;
   piece.local = {node, provides};
   FilterPiece(select, piece, quals);

@@ -420,4 +420,37 @@ bool IsEquality(const Expr* expr, const Expr** left, const Expr** right) {
   return true;
 }
 
+bool IsColumnCompared(const Expr* conjunct, const Expr** column, const Expr** value,
+                      ComparedAs* as) {
+  *as = ComparedAs::kEqual;
+  const Expr *left, *right;
+  bool equal = IsEquality(conjunct, &left, &right);
+  if (!equal) {
+    if (conjunct->kind != ExprKind::kCall || conjunct->args.size() != 2) return false;
+    const OperatorInfo* oper = FindOperator(conjunct->oper);
+    if (oper == nullptr || conjunct->oper >= kFirstUserOid) return false;
+    bool less = oper->name == "<" || oper->name == "<=";
+    if (!less && oper->name != ">" && oper->name != ">=") return false;
+    *as = less ? ComparedAs::kAtMost : ComparedAs::kAtLeast;
+    left = conjunct->args[0];
+    right = conjunct->args[1];
+  }
+  auto bare = [](const Expr* e) {  // varchar is compared as text
+    bool relabeled = e->kind == ExprKind::kRelabel && e->type == kTextOid &&
+                     e->args[0]->kind == ExprKind::kColumn;
+    return relabeled ? e->args[0] : e;
+  };
+  if (bare(left)->kind != ExprKind::kColumn) {
+    std::swap(left, right);
+    if (!equal) *as = *as == ComparedAs::kAtMost ? ComparedAs::kAtLeast : ComparedAs::kAtMost;
+  }
+  *column = bare(left);
+  *value = right;
+  if ((*column)->kind != ExprKind::kColumn || (*column)->levels_up != 0) return false;
+  if (!equal && conjunct->input_collation != (*column)->collation) return false;
+  return !HasVolatile(right) && !AnyExpr(right, [](const Expr& e, int) {
+    return e.kind == ExprKind::kColumn || e.kind == ExprKind::kSubquery;
+  });
+}
+
 }  // namespace sluice

@@ -58,5 +58,10 @@ bool HasVolatileInQuery(const Query& query);
 bool IsStrictOver(const Expr* expr, uint64_t rels);
 // A plain equality `a = b` of one type's default btree class; sides as written.
 bool IsEquality(const Expr* expr, const Expr** left, const Expr** right);
+// `column = value`, or a value that the column is at least or at most (strictly, too), in the
+// default order of its type. The value has no columns and no subqueries.
+enum class ComparedAs : uint8_t { kEqual, kAtLeast, kAtMost };
+bool IsColumnCompared(const Expr* conjunct, const Expr** column, const Expr** value,
+                      ComparedAs* as);
 
 }  // namespace sluice

@@ -102,6 +102,9 @@ struct ViewScanPlan : Plan {
   Oid relation;
   std::string_view relation_name;             // for EXPLAIN
   std::span<const std::string_view> columns;  // the relation's, by name: one an output column
+  // The view's index by which the Filter above is looked up; kInvalidOid: by its key, or not at all.
+  Oid index = kInvalidOid;
+  std::string_view index_name = {};
 };
 
 // One statement on one server: one stream. Its rows arrive in the result format `binary[i]` a

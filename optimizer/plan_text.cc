@@ -110,10 +110,13 @@ void DescribeOwn(const Plan& plan, bool verbose, NodeText* text) {
       text->title =
           "Virtual Scan on " + std::string(static_cast<const VirtualScanPlan&>(plan).name);
       break;
-    case PlanKind::kViewScan:
-      text->title =
-          "View Scan on " + std::string(static_cast<const ViewScanPlan&>(plan).relation_name);
+    case PlanKind::kViewScan: {
+      const auto& scan = static_cast<const ViewScanPlan&>(plan);
+      text->title = scan.index == kInvalidOid ? fmt::format("View Scan on {}", scan.relation_name)
+                                              : fmt::format("View Index Scan using {} on {}",
+                                                            scan.index_name, scan.relation_name);
       break;
+    }
     case PlanKind::kForeignScan:
       DescribeScan(static_cast<const ForeignScanPlan&>(plan), verbose, text);
       break;

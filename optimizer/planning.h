@@ -258,6 +258,8 @@ class Planner {
   // base_rel.cc: one rel
   Piece PlanTable(const Select& select, int rel, const std::vector<const Expr*>& quals);
   Piece PlanStored(const Select& select, int rel, const std::vector<const Expr*>& quals);
+  void ChooseIndex(const Relation& view, int rel, const std::vector<const Expr*>& quals,
+                   ViewScanPlan* scan);
   // `subquery`: instead of the rel's own.
   Piece PlanOtherRel(const Select& select, int rel, const Query* subquery);
   const Query* PushIntoSubquery(const Select& select, int rel, std::vector<const Expr*>* quals);

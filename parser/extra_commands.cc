@@ -37,7 +37,7 @@ bool Is(const std::string& token, const char* word) {
 // Whether it may be one, without scanning: most texts are none.
 bool MayBe(std::string_view text) {
   if (text.size() > 1000) return false;
-  for (const char* word : {"flush", "wait", "cancel", "verify"}) {
+  for (const char* word : {"flush", "wait", "cancel", "verify", "subscribe"}) {
     size_t length = std::string_view(word).size();
     for (size_t at = 0; at + length <= text.size(); at++)
       if (strncasecmp(text.data() + at, word, length) == 0) return true;
@@ -54,6 +54,35 @@ std::string Literal(const std::string& text) {
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? "''" : std::string(1, c);
   return quoted + "'";
+}
+
+// SUBSCRIBE TO name [WITH SNAPSHOT] [WITH PROGRESS] [AS OF epoch]
+std::string TranslateSubscribe(const std::vector<std::string>& tokens) {
+  auto token = [&](size_t i) { return i < tokens.size() ? tokens[i] : std::string(); };
+  if (!Is(token(1), "to")) ThrowSyntax(token(1));
+  size_t at = 2;
+  std::string name, options, epoch;
+  do {
+    if (token(at).empty() || token(at) == ".") ThrowSyntax(token(at));
+    name += tokens[at++];
+    if (token(at) == ".") name += tokens[at++];
+  } while (name.ends_with('.'));
+  while (at < tokens.size()) {
+    if (Is(token(at), "with") && (Is(token(at + 1), "snapshot") || Is(token(at + 1), "progress"))) {
+      options += Is(token(at + 1), "snapshot") ? "snapshot " : "progress ";
+      at += 2;
+    } else if (Is(token(at), "as") && Is(token(at + 1), "of") && epoch.empty()) {
+      epoch = token(at + 2);
+      if (epoch.empty() || epoch.find_first_not_of("0123456789") != std::string::npos)
+        ThrowSyntax(epoch);
+      at += 3;
+    } else {
+      bool known = Is(token(at), "with") || Is(token(at), "as");
+      ThrowSyntax(known ? token(at + 1) : token(at));
+    }
+  }
+  return "CALL sluice.subscribe(" + Literal(name) + ", " + Literal(options) + ", " +
+         Literal(epoch) + ")";
 }
 
 }  // namespace
@@ -87,6 +116,7 @@ std::optional<std::string> TranslateExtraCommand(std::string_view text) {
     if (arguments.empty() || arguments.back() == ',') ThrowSyntax("");
     return "CALL sluice.cancel_jobs(" + arguments + ")";
   }
+  if (Is(tokens[0], "subscribe")) return TranslateSubscribe(tokens);
   // In the select list, where no other function of this server gives several rows.
   bool verify = tokens.size() == 7 && Is(tokens[0], "select") && Is(tokens[1], "sluice") &&
                 tokens[2] == "." && Is(tokens[3], "verify") && tokens[4] == "(" &&

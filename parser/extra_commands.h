@@ -1,5 +1,5 @@
 // Commands that Postgres's grammar does not have: FLUSH, WAIT [MATERIALIZED VIEW name], CANCEL JOBS
-// id, …. They are written as calls of procedures, so that everything behind the grammar treats them
+// id, …, SUBSCRIBE TO name. They are written as calls of procedures, so that everything behind the grammar treats them
 // as any statement.
 #pragma once
 

@@ -1,5 +1,6 @@
 // CREATE INDEX and DROP INDEX.
 #include "postmaster/ddl_distributed.h"
+#include "stream/key_encoding.h"
 
 namespace sluice {
 
@@ -98,8 +99,55 @@ Catalog::IndexOfTable FindIndex(const Ddl& ddl, const std::string& schema,
 
 }  // namespace
 
+// As pg_get_indexdef() prints it.
+static std::string ViewIndexDefinition(const Relation& view, const Index& index) {
+  std::string columns;
+  for (int column : index.columns)
+    columns += (columns.empty() ? "" : ", ") +
+               QuoteIdentifier(view.columns[static_cast<size_t>(column)].name);
+  return fmt::format("CREATE INDEX {} ON {} USING btree ({})", QuoteIdentifier(index.name),
+                     QuoteQualified(view.schema, view.name), columns);
+}
+
+// A change of the catalog only: the view worker builds the index behind the view's back; until then
+// queries do without.
+static void CreateViewIndex(Ddl& ddl, const PgQuery__IndexStmt& create, Relation* view) {
+  RequireOwner(ddl, *view);
+  if (create.unique) Refuse("unique indexes on live views are not supported");
+  if (create.where_clause != nullptr) Refuse("partial indexes on live views are not supported");
+  if (create.n_index_including_params > 0)
+    Refuse("INCLUDE in indexes on live views is not supported");
+  std::string_view method = Text(create.access_method);
+  if (!method.empty() && method != "btree")
+    Refuse("access method \"{}\" for indexes on live views is not supported", method);
+  Index index;
+  index.method = "btree";
+  for (size_t i = 0; i < create.n_index_params; i++) {
+    const PgQuery__IndexElem& element = *create.index_params[i]->index_elem;
+    if (Text(element.name).empty())
+      Refuse("indexes on expressions of live views are not supported");
+    int column = view->FindColumn(element.name);
+    if (column < 0) Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", element.name);
+    if (element.n_collation > 0 || element.n_opclass > 0)
+      Refuse("COLLATE and operator classes in indexes on live views are not supported");
+    if (!CanEncodeKey(view->columns[static_cast<size_t>(column)].type))
+      Refuse("an index of a live view on type {} is not supported",
+             FormatType(view->columns[static_cast<size_t>(column)].type));
+    index.columns.push_back(column);
+  }
+  index.key_columns = static_cast<int>(index.columns.size());
+  index.name = Text(create.idxname);
+  if (index.name.empty()) index.name = ChooseIndexName(ddl, create, *view);
+  if (!CheckNameFree(ddl, view->schema, index.name, create.if_not_exists)) return;
+  index.definition = ViewIndexDefinition(*view, index);
+  index.oid = ddl.NewOid();
+  view->indexes.push_back(std::move(index));
+  ddl.changed = true;
+}
+
 void CreateIndex(Ddl& ddl, const PgQuery__IndexStmt& create) {
   Relation& table = GetRelation(ddl, *create.relation);
+  if (table.kind == RelationKind::kMaterializedView) return CreateViewIndex(ddl, create, &table);
   if (table.kind == RelationKind::kForeignTable)
     Throw(sqlstate::kWrongObjectType, "cannot create index on foreign table \"{}\"", table.name);
   if (table.kind == RelationKind::kView)
@@ -141,6 +189,11 @@ void DropIndexes(Ddl& ddl, const PgQuery__DropStmt& drop) {
     }
     Relation& table = TableOfIndex(ddl, found);
     RequireOwner(ddl, table);
+    if (table.kind == RelationKind::kMaterializedView) {
+      std::erase_if(table.indexes, [&](const Index& index) { return index.name == name.name; });
+      ddl.changed = true;
+      continue;
+    }
     std::string index = QuoteQualified(table.schema, name.name);
     const char* cascade = drop.behavior == PG_QUERY__DROP_BEHAVIOR__DROP_CASCADE ? " CASCADE" : "";
     if (drop.concurrent)
@@ -162,6 +215,15 @@ void RenameIndex(Ddl& ddl, const PgQuery__RenameStmt& rename) {
   Relation& table = TableOfIndex(ddl, found);
   RequireOwner(ddl, table);
   CheckNameFree(ddl, table.schema, rename.newname, false);
+  if (table.kind == RelationKind::kMaterializedView) {
+    for (Index& index : table.indexes)
+      if (index.name == name) {
+        index.name = rename.newname;
+        index.definition = ViewIndexDefinition(table, index);
+      }
+    ddl.changed = true;
+    return;
+  }
   ddl.OnServers(ServersOf(ddl, table),
                 {fmt::format("ALTER INDEX {} RENAME TO {}", QuoteQualified(table.schema, name),
                              QuoteIdentifier(rename.newname))});

@@ -198,7 +198,7 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
               "materialized view \"{}\" has not been populated", scan.relation_name);
     }
     view_snapshot_->CheckReadable(scan.relation);
-    return view_snapshot_->Scan(scan.relation, scan.columns);
+    return view_snapshot_->Scan(scan.relation, scan.columns, scan.index);
   };
   context_.scan_virtual = [session](std::string_view name, const VirtualRowSink& row) {
     ScanVirtualTable(session, name, row);

@@ -165,6 +165,10 @@ class Session {
   void RemoveViews(std::vector<Oid> views);
   std::optional<CommandResult> RunViewCommand(const RawStatement& raw);
   void RunWait(const PgQuery__FuncCall& call);
+  // session_subscribe.cc. Ends by an error only.
+  [[noreturn]] void RunSubscribe(const PgQuery__FuncCall& call);
+  void SendSnapshot(std::unique_ptr<ViewSnapshot> snapshot, const RelationInfo& view,
+                    const std::function<void(const Batch&)>& send);
   void CancelJob(Oid job);
   void NoticeBackgroundDdl();
 

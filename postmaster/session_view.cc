@@ -194,6 +194,7 @@ std::optional<Session::CommandResult> Session::RunViewCommand(const RawStatement
     for (size_t i = 0; i < call.n_args; i++) CancelJob(static_cast<Oid>(IntegerOf(*call.args[i])));
     return CommandResult{"CANCEL JOBS", std::nullopt};
   }
+  if (name == "subscribe") RunSubscribe(call);
   return std::nullopt;
 }
 

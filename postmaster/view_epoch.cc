@@ -1,6 +1,7 @@
 // One epoch: which transactions of which shards it takes in, what they do to the source copies, and
 // what is written with them.
 #include <algorithm>
+#include <chrono>
 
 #include "common/assert.h"
 #include "common/log.h"
@@ -14,7 +15,7 @@ namespace {
 
 // An epoch takes in so much from each shard; the rest waits for the next.
 constexpr size_t kEpochBytesMax = 16 << 20;
-constexpr size_t kEdgeRows = 8192;
+constexpr size_t kEdgeRows = 8192, kIndexRows = 32 * 1024;
 constexpr int64_t kConfirmUs = 1'000'000;
 constexpr int kFullStoreRetryMs = 1000;
 // More than can wait for one standby at a time.
@@ -28,6 +29,7 @@ bool ViewWorker::EpochIsDue(int64_t now_us) const {
     return true;
   for (const auto& [oid, view] : views_)
     if (!view.stored) return true;
+  if (SubscriptionIsNew()) return true;
   for (const auto& [oid, us] : edge_next_us_)
     if (now_us >= us) return true;
   bool unconfirmed = false;
@@ -111,6 +113,40 @@ ViewWorker::EpochCut ViewWorker::Cut(int64_t now_us, const EpochCut& exactly) {
   }
   std::erase_if(missing_parts_, [](const auto& entry) { return !entry.second.wanted; });
   return cut;
+}
+
+// --- subscriptions
+
+bool ViewWorker::SubscriptionIsNew() const {
+  bool is_new = false;
+  ForEachSubscribedView(shared_memory->live_views, [&](Oid oid) {
+    auto view = views_.find(oid);
+    is_new |= view != views_.end() && view->second.stored && !graph_->KeepsChanges(oid);
+  });
+  return is_new;
+}
+
+// The views have the indexes that the catalog says. False: all are complete.
+bool ViewWorker::KeepIndexes(ViewGraph::Epoch* epoch) {
+  for (const auto& [oid, view] : views_) {
+    const Relation* relation = catalog_->FindRelation(oid);
+    if (relation == nullptr) continue;
+    std::vector<StoredIndex> indexes;
+    for (const Index& index : relation->indexes) indexes.push_back({index.oid, index.columns});
+    epoch->SetIndexes(oid, indexes);
+  }
+  return epoch->BuildIndexes(kIndexRows);
+}
+
+// Changes are kept of views that somebody subscribes to, or has within the retention.
+void ViewWorker::KeepChanges(ViewGraph::Epoch* epoch) {
+  int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  ForEachSubscribedView(shared_memory->live_views, [&](Oid oid) {
+    if (epoch->Relation(oid)) epoch->KeepChanges(oid, now_us);
+  });
+  epoch->ForgetChanges(now_us - settings_->Integer("subscription_retention") * 1'000'000);
 }
 
 // --- changes → steps
@@ -447,7 +483,9 @@ void ViewWorker::RunEpoch(const EpochCut& cut, int64_t now_us) {
       if (!AddWaiting(epoch.get())) continue;
       Execute(input, epoch.get());
       bool open = AdvanceEdges(epoch.get(), now_us);
+      open |= KeepIndexes(epoch.get());
       WriteRecords(input, epoch.get());
+      KeepChanges(epoch.get());
       epoch->Commit();
       last_epoch_ = epoch->number();
       edges_open_ = open;

@@ -53,15 +53,29 @@ const char* NameOf(ViewState state) {
   return "";
 }
 
+// ViewDefinitionText, which is asked for with every query, made once for a definition.
+static const std::string& DefinitionOf(const Relation& view) {
+  struct Known {
+    std::string sql, text;
+    Options settings, options;
+  };
+  static std::map<Oid, Known> definitions;
+  Known& known = definitions[view.oid];
+  if (known.text.empty() || known.sql != view.view_sql || known.settings != view.view_settings ||
+      known.options != view.options)
+    known = {view.view_sql, ViewDefinitionText(view), view.view_settings, view.options};
+  return known.text;
+}
+
 ViewStatus StatusOfView(const ViewSnapshot* snapshot, const Relation& view) {
   ViewStatus status;
   if (snapshot == nullptr) return status;
   std::optional<RelationInfo> info = snapshot->Relation(view.oid);
-  if (!info || info->definition != ViewDefinitionText(view)) {
+  if (!info || info->definition != DefinitionOf(view)) {
     std::optional<std::string> text = snapshot->Get(JobKey(view.oid));
     if (!text) return status;
     JobFailure failure = JobFailure::Parse(*text);
-    if (failure.definition != ViewDefinitionText(view)) return status;
+    if (failure.definition != DefinitionOf(view)) return status;
     status.state = ViewState::kFailed;
     status.error = failure.error;
     return status;

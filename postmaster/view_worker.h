@@ -149,6 +149,9 @@ class ViewWorker {
   void Committed(const Input& input, int64_t now_us);
   bool AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us);
   bool AddWaiting(ViewGraph::Epoch* epoch);
+  bool SubscriptionIsNew() const;
+  void KeepChanges(ViewGraph::Epoch* epoch);
+  bool KeepIndexes(ViewGraph::Epoch* epoch);
 
   // --- view_missing_part.cc
   MissingPart& MissPart(ShardFeed* from, const std::string& gid, int64_t now_us);

@@ -29,6 +29,34 @@ ViewNewsWaiter::~ViewNewsWaiter() {
   shared_memory->live_views.waiters.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+ViewSubscription::ViewSubscription(uint32_t view) {
+  for (bool again = true; again;) {
+    again = false;
+    std::atomic<uint64_t>* chosen = nullptr;
+    uint64_t seen = 0;
+    for (auto& entry : shared_memory->live_views.subscribed) {
+      uint64_t value = entry.load(std::memory_order_acquire);  // W6
+      bool used = static_cast<uint32_t>(value) != 0;
+      bool same = used && value >> 32 == view;
+      if (!same && (used || chosen != nullptr)) continue;
+      chosen = &entry;
+      seen = value;
+      if (same) break;
+    }
+    if (chosen == nullptr) return;
+    bool used = static_cast<uint32_t>(seen) != 0;
+    uint64_t next = used ? seen + 1 : uint64_t{view} << 32 | 1;
+    if (chosen->compare_exchange_strong(seen, next, std::memory_order_acq_rel))  // W6
+      entry_ = chosen;
+    else
+      again = true;
+  }
+}
+
+ViewSubscription::~ViewSubscription() {
+  if (entry_ != nullptr) entry_->fetch_sub(1, std::memory_order_acq_rel);  // W6
+}
+
 ReplicatedServer* FindReplicatedServer(uint32_t server, bool make) {
   for (ReplicatedServer& entry : shared_memory->live_views.servers) {
     uint32_t oid = entry.server.load(std::memory_order_acquire);  // W1

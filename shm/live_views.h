@@ -42,6 +42,8 @@ struct ViewHold {
   std::atomic<uint64_t> answered;
 };
 
+inline constexpr size_t kSubscribedViewsMax = 256;
+
 struct LiveViews {
   // W3: raised by the view worker after every committed epoch and every change of a job's state
   // (release), before it wakes the waiters; loaded (acquire) by whoever waits.
@@ -53,6 +55,9 @@ struct LiveViews {
   std::atomic<uint64_t> catalog_generation;
   ReplicatedServer servers[kReplicatedServersMax];
   ViewHold hold;
+  // W6: subscribed views, each oid << 32 | subscribers; changed (acq_rel) by who subscribes, loaded
+  // (acquire) by the view worker. Without subscribers an entry is free.
+  std::atomic<uint64_t> subscribed[kSubscribedViewsMax];
 };
 
 // View worker: there is news for whoever waits.
@@ -67,6 +72,26 @@ class ViewNewsWaiter {
   ~ViewNewsWaiter();
   ViewNewsWaiter(const ViewNewsWaiter&) = delete;
 };
+
+// While it lives, the view worker keeps the view's changes. False: too many views are subscribed.
+class ViewSubscription {
+ public:
+  explicit ViewSubscription(uint32_t view);
+  ~ViewSubscription();
+  ViewSubscription(const ViewSubscription&) = delete;
+  bool ok() const { return entry_ != nullptr; }
+
+ private:
+  std::atomic<uint64_t>* entry_ = nullptr;
+};
+// View worker: each subscribed view's oid.
+template <typename Fn>
+void ForEachSubscribedView(const LiveViews& views, Fn&& fn) {
+  for (const auto& entry : views.subscribed) {
+    uint64_t value = entry.load(std::memory_order_acquire);  // W6
+    if (static_cast<uint32_t>(value) != 0) fn(static_cast<uint32_t>(value >> 32));
+  }
+}
 
 // The entry of a server; null: its changes are not streamed. `make`: view worker only.
 ReplicatedServer* FindReplicatedServer(uint32_t server, bool make = false);

@@ -34,6 +34,7 @@ namespace sluice {
     "Waiting in main loop of the transaction resolver")                                           \
   X(kTransactionRecovery, "IPC", "TransactionRecovery",                                           \
     "Waiting until a server has carried out what was committed before a crash")                   \
+  X(kSubscription, "IPC", "Subscription", "Waiting for changes of a subscribed materialized view") \
   X(kCatalogLock, "Lock", "Catalog", "Waiting to change the catalog")                             \
   X(kPgSleep, "Timeout", "PgSleep", "Waiting due to a call to pg_sleep")
 

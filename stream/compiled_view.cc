@@ -10,6 +10,7 @@
 #include "stream/delta_top_n.h"
 #include "stream/delta_window.h"
 #include "stream/stored_relation.h"
+#include "stream/view_index.h"
 
 namespace sluice {
 
@@ -50,7 +51,8 @@ CompiledView::CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan,
   mdb_env_get_path(mdb_txn_env(transaction->txn), &directory);
   executor_context_.temp_directory = directory;
   executor_context_.scan_view = [this, stored](const ViewScanPlan& scan) {
-    return ScanStored(stored(scan.relation), info_(scan.relation), scan.columns);
+    return ScanStored(stored(scan.relation),
+                      std::make_shared<const RelationInfo>(info_(scan.relation)), scan.columns);
   };
   state_.exec_params = exec_params_;
   state_.sub_plans = &sub_plans_;

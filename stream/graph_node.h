@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "stream/change_log.h"
 #include "stream/compiled_view.h"
 #include "stream/store_record.h"
 #include "stream/stored_relation.h"
 #include "stream/view_graph.h"
+#include "stream/view_index.h"
 
 namespace sluice {
 
@@ -21,6 +23,7 @@ struct GraphNode {
   std::unique_ptr<KeyEncoder> key_encoder;
   // View.
   std::unique_ptr<CompiledView> compiled;
+  std::vector<std::unique_ptr<ViewIndex>> indexes;  // of info.indexes, in their order
   std::map<Oid, Edge> edges;  // by input
   bool edges_changed = false;
   bool pushed = false;  // something was pushed that is not finished yet
@@ -50,6 +53,8 @@ struct ViewGraph::Impl {
   bool loaded = false;
   std::map<Oid, GraphNode> nodes;
   uint64_t next_sequence = 1;
+  std::map<Oid, ChangeLog> change_logs;
+  int64_t begun_at_us = 0;  // the epoch
 
   // view_graph.cc
   void Begin();

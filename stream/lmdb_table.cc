@@ -24,7 +24,14 @@ Error LmdbError(int code, std::string_view what) {
     state = sqlstate::kDataCorrupted;
   if (code == ENOENT) state = sqlstate::kObjectNotInPrerequisiteState;
   if (code == MDB_READERS_FULL) state = sqlstate::kConfigurationLimitExceeded;
-  return MakeError(state, "could not {} the view store: {}", what, mdb_strerror(code));
+  Error error = MakeError(state, "could not {} the view store: {}", what, mdb_strerror(code));
+  if (code == MDB_READERS_FULL)
+    error.Hint("Too many processes read materialized views; end some sessions.");
+  if (code == MDB_MAP_RESIZED)
+    error.Hint(
+        "The store has grown while an earlier query of this session is open; end that and try "
+        "again.");
+  return error;
 }
 
 LmdbTable::LmdbTable(StoreTransaction* transaction, const std::string& name, bool create)

@@ -52,7 +52,12 @@ void ViewGraph::Impl::Finish(GraphNode* view) {
   AsFailureOf(view->info.oid, [&] {
     view->compiled->Finish(view->building());
     view->pushed = view->compiled->more();
-    view->stored->Apply(view->compiled->delta().Settle());
+    std::span<const DeltaBuffer::Entry> changes = view->compiled->delta().Settle();
+    view->stored->Apply(changes);
+    for (size_t i = 0; i < view->indexes.size(); i++)
+      view->indexes[i]->Apply(*view->stored, view->info.indexes[i], changes);
+    auto log = change_logs.find(view->info.oid);
+    if (log != change_logs.end()) log->second.Append(epoch, begun_at_us, changes);
     view->compiled->errors().Apply(errors, view->info.oid);
   });
 }

@@ -57,6 +57,14 @@ std::string StoreInfo(const RelationInfo& info, uint64_t sequence) {
   }
   AppendText(info.definition, &out);
   AppendText(info.plan_fingerprint, &out);
+  AppendVarint(info.indexes.size(), &out);
+  for (const StoredIndex& index : info.indexes) {
+    AppendVarint(index.oid, &out);
+    AppendVarint(index.columns.size(), &out);
+    for (int column : index.columns) AppendVarint(static_cast<uint64_t>(column), &out);
+    AppendVarint(index.complete, &out);
+    AppendText(index.cursor, &out);
+  }
   return out;
 }
 
@@ -89,7 +97,56 @@ RelationInfo LoadInfo(std::string_view bytes, uint64_t* sequence) {
   }
   info.definition = TakeText(&bytes);
   info.plan_fingerprint = TakeText(&bytes);
+  if (bytes.empty()) return info;
+  for (uint64_t n = TakeVarint(&bytes); n > 0; n--) {
+    StoredIndex index;
+    index.oid = static_cast<Oid>(TakeVarint(&bytes));
+    for (uint64_t c = TakeVarint(&bytes); c > 0; c--)
+      index.columns.push_back(static_cast<int>(TakeVarint(&bytes)));
+    index.complete = TakeVarint(&bytes) != 0;
+    index.cursor = TakeText(&bytes);
+    info.indexes.push_back(std::move(index));
+  }
   return info;
+}
+
+std::string ChangeLogMarkKey(Oid view) {
+  std::string key = "L";
+  AppendShard(view, &key);
+  return key;
+}
+
+std::string ChangeLogName(Oid view) {
+  return "c" + std::to_string(view);
+}
+
+std::string ChangeLogKey(uint64_t epoch, uint32_t number) {
+  std::string key;
+  for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(epoch >> shift));
+  AppendShard(number, &key);
+  return key;
+}
+
+std::pair<uint64_t, uint32_t> ParseChangeLogKey(std::string_view key) {
+  uint64_t epoch = 0;
+  uint32_t number = 0;
+  for (char byte : key.substr(0, 8)) epoch = epoch << 8 | static_cast<uint8_t>(byte);
+  for (char byte : key.substr(8)) number = number << 8 | static_cast<uint8_t>(byte);
+  return {epoch, number};
+}
+
+std::string StoreMark(const ChangeLogMark& mark) {
+  std::string out;
+  AppendVarint(mark.begin_epoch, &out);
+  AppendVarint(static_cast<uint64_t>(mark.wanted_at_us), &out);
+  return out;
+}
+
+ChangeLogMark LoadMark(std::string_view bytes) {
+  ChangeLogMark mark;
+  mark.begin_epoch = TakeVarint(&bytes);
+  mark.wanted_at_us = static_cast<int64_t>(TakeVarint(&bytes));
+  return mark;
 }
 
 std::string StoreEdge(const Edge& edge) {

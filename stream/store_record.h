@@ -1,12 +1,15 @@
 // Inside stream/: the tables of the store, and how its own records lie in them.
 //
-//   m   generation, epoch; R + oid → RelationInfo; E + view + input → Edge
+//   m   generation, epoch; R + oid → RelationInfo; E + view + input → Edge; L + view → ChangeLogMark
 //   f   the feeding half's records
 //   x   view + digest → errors of rows
+//   i…  indexes of views
+//   c…  a subscribed view's changes: epoch, number → time, weights and rows
 //   r…  stored rows; o… operators' state
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include "stream/lmdb_table.h"
 #include "stream/view_store.h"
@@ -23,10 +26,20 @@ struct ViewStore::Impl {
   bool map_full = false;    // met: the next epoch starts with a larger map
   int snapshots = 0;        // alive in this process
   uint64_t generation = 0;  // of the set of relations whose tables are open here
+  // A read transaction that is over: renewed it costs nothing, a new one clears room for all tables.
+  MDB_txn* idle = nullptr;
+  // Relations' records as they were read last.
+  struct KnownRelation {
+    std::string bytes;
+    std::shared_ptr<const RelationInfo> info;
+  };
+  std::map<Oid, KnownRelation> known;
 
   ~Impl();
   int Open(const std::string& directory);
   int BeginTransaction(unsigned flags, MDB_txn** txn);
+  void EndRead(MDB_txn* txn);
+  void DropIdle();
   void OpenTables();
   void GrowMap();
 };
@@ -39,6 +52,18 @@ struct Edge {
 
   bool Covers(std::string_view stored_key) const { return at_end || stored_key <= cursor; }
 };
+
+// Of a view whose changes are kept for subscribers.
+struct ChangeLogMark {
+  uint64_t begin_epoch = 0;  // later epochs' changes are there
+  int64_t wanted_at_us = 0;  // when somebody last subscribed
+};
+std::string ChangeLogMarkKey(Oid view);
+std::string ChangeLogName(Oid view);
+std::string ChangeLogKey(uint64_t epoch, uint32_t number);
+std::pair<uint64_t, uint32_t> ParseChangeLogKey(std::string_view key);
+std::string StoreMark(const ChangeLogMark& mark);
+ChangeLogMark LoadMark(std::string_view bytes);
 
 std::string RelationKey(Oid relation);
 std::string EdgeKey(Oid view, Oid input);

@@ -1,6 +1,7 @@
 #include "stream/stored_relation.h"
 
 #include "common/bytes.h"
+#include "stream/view_index.h"
 
 namespace sluice {
 
@@ -142,19 +143,32 @@ void StoredRelation::Apply(std::span<const DeltaBuffer::Entry> changes) {
   }
 }
 
-StoredRelationScan::StoredRelationScan(const StoredRelation* relation, RelationInfo info,
-                                       std::vector<int> place, std::span<const Oid> output_types)
+StoredRelationScan::StoredRelationScan(const StoredRelation* relation,
+                                       std::shared_ptr<const RelationInfo> info,
+                                       std::vector<int> place, std::span<const Oid> output_types,
+                                       std::unique_ptr<ViewIndex> index,
+                                       std::span<const int> index_columns)
     : relation_(relation),
       info_(std::move(info)),
       place_(std::move(place)),
       output_(output_types),
-      cursor_(relation->table()) {}
+      cursor_(relation->table()),
+      index_(std::move(index)),
+      index_columns_(index_columns.begin(), index_columns.end()) {}
+
+StoredRelationScan::~StoredRelationScan() = default;
 
 namespace {
 
 // The value as one of `type`; nullopt where no value of that type equals it, or it isn't known.
 std::optional<Column> AsType(const Column& value, Oid type, Arena* arena) {
   if (value.type == type) return value;
+  auto text = [](Oid t) { return t == kTextOid || t == kVarcharOid; };
+  if (text(type) && text(value.type)) {
+    Column as = value;
+    as.type = type;
+    return as;
+  }
   auto integer = [&]() -> std::optional<int64_t> {
     switch (value.physical) {
       case Physical::kInt2:
@@ -181,22 +195,77 @@ std::optional<Column> AsType(const Column& value, Oid type, Arena* arena) {
   return as;
 }
 
+// The value that the column is compared to so; nullopt: none is known.
+std::optional<Column> ComparedTo(std::span<const RowSource::Condition> conditions,
+                                 const StoredColumn& column, RowSource::Comparison comparison,
+                                 Arena* arena) {
+  std::optional<Column> value;
+  for (const RowSource::Condition& condition : conditions)
+    if (condition.column == column.name && condition.comparison == comparison && !value)
+      value = AsType(condition.value, column.type, arena);
+  return value;
+}
+
 }  // namespace
 
-void StoredRelationScan::Restrict(std::span<const Equality> equalities) {
+void StoredRelationScan::Restrict(std::span<const Condition> conditions) {
   std::vector<Oid> types;
   std::vector<Column> values;
   Arena arena;
-  for (int key : info_.key_columns) {
-    const StoredColumn& column = info_.columns[static_cast<size_t>(key)];
-    std::optional<Column> value;
-    for (const Equality& equality : equalities)
-      if (equality.column == column.name) value = AsType(equality.value, column.type, &arena);
+  for (int key : info_->key_columns) {
+    const StoredColumn& column = info_->columns[static_cast<size_t>(key)];
+    std::optional<Column> value = ComparedTo(conditions, column, Comparison::kEqual, &arena);
     if (!value) break;
     types.push_back(column.type);
     values.push_back(*value);
   }
-  if (!values.empty()) KeyEncoder(types).Append(values, 0, &wanted_);
+  if (!values.empty())
+    KeyEncoder(types).Append(values, 0, &wanted_);
+  else if (index_ != nullptr)
+    RestrictIndex(conditions);
+}
+
+// Equalities with the index's first columns, then a range of the next.
+void StoredRelationScan::RestrictIndex(std::span<const Condition> conditions) {
+  std::vector<Column> values;
+  Arena arena;
+  for (int c : index_columns_) {
+    const StoredColumn& column = info_->columns[static_cast<size_t>(c)];
+    if (std::optional<Column> value = ComparedTo(conditions, column, Comparison::kEqual, &arena)) {
+      values.push_back(*value);
+      continue;
+    }
+    prefix_ = from_ = index_->Prefix(values);
+    if (EncodesOrder(column.type, column.collation)) {
+      auto bound = [&](Comparison comparison, std::string* to) {
+        std::optional<Column> value = ComparedTo(conditions, column, comparison, &arena);
+        if (!value) return;
+        values.push_back(*value);
+        *to = index_->Prefix(values);
+        values.pop_back();
+        by_index_ = true;
+      };
+      bound(Comparison::kAtLeast, &from_);
+      bound(Comparison::kAtMost, &to_);
+    }
+    by_index_ |= !values.empty();
+    return;
+  }
+  prefix_ = from_ = index_->Prefix(values);
+  by_index_ = true;
+}
+
+bool StoredRelationScan::AdvanceInIndex() {
+  if (!index_cursor_) index_cursor_.emplace(index_->table());
+  bool found = started_ ? index_cursor_->Next() : index_cursor_->Seek(from_);
+  started_ = true;
+  if (!found || !index_cursor_->key().starts_with(prefix_)) return false;
+  std::string_view values = ViewIndex::ValuesOf(index_cursor_->key(), index_cursor_->value());
+  if (!to_.empty() && values.substr(0, to_.size()) > to_) return false;
+  std::string_view wanted = ViewIndex::StoredKeyOf(index_cursor_->key(), index_cursor_->value());
+  if (!cursor_.Seek(wanted) || cursor_.key() != wanted)
+    Throw(sqlstate::kDataCorrupted, "an index of a view has an entry without a row");
+  return true;
 }
 
 void StoredRelationScan::Rescan() {
@@ -205,7 +274,7 @@ void StoredRelationScan::Rescan() {
 }
 
 bool StoredRelationScan::SeekPrefix() {
-  if (!info_.by_shard || wanted_.empty()) {
+  if (!info_->by_shard || wanted_.empty()) {
     prefix_ = wanted_.substr(0, kCutKeyBytes);
     return cursor_.Seek(prefix_) && cursor_.key().starts_with(prefix_);
   }
@@ -221,13 +290,14 @@ bool StoredRelationScan::SeekPrefix() {
 }
 
 bool StoredRelationScan::Advance() {
+  if (by_index_) return AdvanceInIndex();
   if (!started_) {
     bool found = SeekPrefix();
     started_ = true;
     return found;
   }
   if (cursor_.Next() && cursor_.key().starts_with(prefix_)) return true;
-  if (!info_.by_shard || wanted_.empty()) return false;
+  if (!info_->by_shard || wanted_.empty()) return false;
   prefix_ = NextShard(prefix_.substr(0, kShardKeyBytes));
   return SeekPrefix();
 }
@@ -262,11 +332,15 @@ static std::vector<int> Places(const RelationInfo& info, std::span<const std::st
   return place;
 }
 
-std::unique_ptr<RowSource> ScanStored(const StoredRelation& relation, RelationInfo info,
-                                      std::span<const std::string_view> columns) {
+std::unique_ptr<RowSource> ScanStored(const StoredRelation& relation,
+                                      std::shared_ptr<const RelationInfo> info,
+                                      std::span<const std::string_view> columns,
+                                      std::unique_ptr<ViewIndex> index,
+                                      std::span<const int> index_columns) {
   std::vector<Oid> types;
-  std::vector<int> place = Places(info, columns, &types);
-  return std::make_unique<StoredRelationScan>(&relation, std::move(info), std::move(place), types);
+  std::vector<int> place = Places(*info, columns, &types);
+  return std::make_unique<StoredRelationScan>(&relation, std::move(info), std::move(place), types,
+                                              std::move(index), index_columns);
 }
 
 }  // namespace sluice

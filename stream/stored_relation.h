@@ -25,6 +25,8 @@ struct StoredRow {
   uint64_t count = 1;
 };
 
+class ViewIndex;  // stream/view_index.h
+
 class StoredRelation {
  public:
   StoredRelation(StoreTransaction* transaction, const RelationInfo& info, bool create);
@@ -64,16 +66,22 @@ class StoredRelation {
 
 std::vector<Oid> TypesOf(std::span<const StoredColumn> columns);
 // `columns`: by name, in output order.
-std::unique_ptr<RowSource> ScanStored(const StoredRelation& relation, RelationInfo info,
-                                      std::span<const std::string_view> columns);
+// `index`: one of the relation's, complete; null: none.
+std::unique_ptr<RowSource> ScanStored(const StoredRelation& relation,
+                                      std::shared_ptr<const RelationInfo> info,
+                                      std::span<const std::string_view> columns,
+                                      std::unique_ptr<ViewIndex> index = nullptr,
+                                      std::span<const int> index_columns = {});
 
 // Reads stored rows in key order into batches, a row of multiplicity n n times.
 class StoredRelationScan : public RowSource {
  public:
   // place: stored column → output column or -1.
-  StoredRelationScan(const StoredRelation* relation, RelationInfo info, std::vector<int> place,
-                     std::span<const Oid> output_types);
-  void Restrict(std::span<const Equality> equalities) override;
+  StoredRelationScan(const StoredRelation* relation, std::shared_ptr<const RelationInfo> info,
+                     std::vector<int> place, std::span<const Oid> output_types,
+                     std::unique_ptr<ViewIndex> index, std::span<const int> index_columns);
+  ~StoredRelationScan() override;
+  void Restrict(std::span<const Condition> conditions) override;
   void Next(Batch* batch) override;
   void Rescan() override;
 
@@ -81,15 +89,23 @@ class StoredRelationScan : public RowSource {
   // To the next entry that is wanted; false: there is none.
   bool Advance();
   bool SeekPrefix();
+  void RestrictIndex(std::span<const Condition> conditions);
+  bool AdvanceInIndex();
 
   const StoredRelation* relation_;
-  RelationInfo info_;
+  std::shared_ptr<const RelationInfo> info_;
   std::vector<int> place_;
   // Restricted: how wanted keys go on behind the shard's number; looked for on each shard in turn.
   std::string wanted_;
   std::string prefix_;  // of the keys being read
   BatchBuffer output_;
   LmdbCursor cursor_;
+  // By an index: its entries from `from_` on that begin with prefix_, up to `to_` (empty: no end).
+  std::unique_ptr<ViewIndex> index_;
+  std::vector<int> index_columns_;
+  bool by_index_ = false;
+  std::string from_, to_;
+  std::optional<LmdbCursor> index_cursor_;
   bool started_ = false, done_ = false;
   uint64_t repeats_ = 0;  // of the row at the cursor, still to come
 };

@@ -270,7 +270,7 @@ TextRows ViewHarness::Recomputed(const std::string& view) {
   context.temp_directory = "/tmp";
   context.scan_view = [&](const ViewScanPlan& scan) -> std::unique_ptr<RowSource> {
     snapshot->CheckReadable(scan.relation);
-    return snapshot->Scan(scan.relation, scan.columns);
+    return snapshot->Scan(scan.relation, scan.columns, scan.index);
   };
   std::vector<NodeStatistics> statistics(static_cast<size_t>(statement.node_count));
   std::vector<Column> params(static_cast<size_t>(statement.exec_param_count));

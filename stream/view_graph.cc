@@ -1,6 +1,7 @@
 #include "stream/view_graph.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "common/assert.h"
 #include "common/log.h"
@@ -40,6 +41,9 @@ void ViewGraph::Impl::Begin() {
   try {
     if (!loaded) Load();
     epoch = LoadNumber(meta, kEpochKey) + 1;
+    begun_at_us = std::chrono::duration_cast<std::chrono::microseconds>(
+                      std::chrono::system_clock::now().time_since_epoch())
+                      .count();
   } catch (...) {
     Abort();
     throw;
@@ -68,8 +72,14 @@ void ViewGraph::Impl::Load() {
     node.sequence = sequence;
     next_sequence = std::max(next_sequence, sequence + 1);
   });
+  change_logs.clear();
+  for (auto& [oid, node] : nodes)
+    if (std::optional<std::string_view> mark = meta.Get(ChangeLogMarkKey(oid)))
+      change_logs.emplace(oid, ChangeLog(&transaction, oid, LoadMark(*mark), true));
   for (auto& [oid, node] : nodes) {
     node.stored = std::make_unique<StoredRelation>(&transaction, node.info, true);
+    for (const StoredIndex& index : node.info.indexes)
+      node.indexes.push_back(std::make_unique<ViewIndex>(&transaction, node.info, index, true));
     for (Oid input : node.info.inputs) {
       std::optional<std::string_view> edge = meta.Get(EdgeKey(oid, input));
       if (!edge) Throw(sqlstate::kDataCorrupted, "the view store lacks an edge");
@@ -168,6 +178,13 @@ void ViewGraph::Impl::Fail(GraphNode* node, const Error& error) {
 
 void ViewGraph::Impl::DropTables(Oid relation) {
   std::vector<std::string> names = {"r" + std::to_string(relation)};
+  if (auto node = nodes.find(relation); node != nodes.end())
+    for (const StoredIndex& index : node->second.info.indexes)
+      names.push_back(ViewIndex::TableName(index.oid));
+  if (change_logs.erase(relation) != 0) {
+    names.push_back(ChangeLogName(relation));
+    meta.Delete(ChangeLogMarkKey(relation));
+  }
   MDB_dbi main;
   CheckLmdb(mdb_dbi_open(transaction.txn, nullptr, 0, &main), "read");
   MDB_cursor* cursor;
@@ -282,9 +299,9 @@ void ViewGraph::Epoch::DropView(Oid view) {
   for (const std::string& key : keys) graph_->errors.Delete(key);
   for (Oid input : node.info.inputs) graph_->meta.Delete(EdgeKey(view, input));
   graph_->meta.Delete(RelationKey(view));
+  graph_->DropTables(view);
   graph_->nodes.erase(view);
   graph_->plans.erase(view);
-  graph_->DropTables(view);
   graph_->RaiseGeneration();
 }
 
@@ -316,6 +333,85 @@ std::vector<EdgeInfo> ViewGraph::Epoch::Edges(Oid view) {
   for (const auto& [input, edge] : graph_->Known(view).edges)
     edges.push_back({view, input, edge.at_end, edge.rows_delivered});
   return edges;
+}
+
+void ViewGraph::Epoch::SetIndexes(Oid view, std::span<const StoredIndex> wanted) {
+  GraphNode& node = graph_->Known(view);
+  std::vector<StoredIndex>& have = node.info.indexes;
+  auto same = [](std::span<const StoredIndex> set, const StoredIndex& index) {
+    return std::any_of(set.begin(), set.end(), [&](const StoredIndex& other) {
+      return other.oid == index.oid && other.columns == index.columns;
+    });
+  };
+  bool changed = false;
+  for (size_t i = have.size(); i-- > 0;) {
+    if (same(wanted, have[i])) continue;
+    node.indexes[i]->table().Drop();
+    node.indexes.erase(node.indexes.begin() + static_cast<std::ptrdiff_t>(i));
+    have.erase(have.begin() + static_cast<std::ptrdiff_t>(i));
+    changed = true;
+  }
+  for (const StoredIndex& index : wanted) {
+    if (same(have, index)) continue;
+    have.push_back({index.oid, index.columns});
+    node.indexes.push_back(
+        std::make_unique<ViewIndex>(&graph_->transaction, node.info, have.back(), true));
+    changed = true;
+  }
+  if (!changed) return;
+  node.info_changed = true;
+  graph_->RaiseGeneration();
+}
+
+bool ViewGraph::Epoch::BuildIndexes(size_t rows_max) {
+  bool open = false;
+  for (auto& [oid, node] : graph_->nodes)
+    for (size_t i = 0; i < node.indexes.size(); i++) {
+      StoredIndex& index = node.info.indexes[i];
+      if (index.complete) continue;
+      graph_->Propagate();  // what is to come is in no row that is read here
+      node.indexes[i]->Build(*node.stored, rows_max, &index);
+      node.info_changed = true;
+      open |= !index.complete;
+    }
+  return open;
+}
+
+bool ViewGraph::KeepsChanges(Oid view) const {
+  return impl_->change_logs.contains(view);
+}
+
+void ViewGraph::Epoch::KeepChanges(Oid view, int64_t now_us) {
+  // Written now and then only.
+  constexpr int64_t kAgainUs = 10'000'000;
+  auto found = graph_->change_logs.find(view);
+  bool is_new = found == graph_->change_logs.end();
+  if (!is_new && now_us - found->second.mark().wanted_at_us < kAgainUs) return;
+  if (is_new) {
+    found = graph_->change_logs
+                .emplace(view, ChangeLog(&graph_->transaction, view, {graph_->epoch, now_us}, true))
+                .first;
+    graph_->RaiseGeneration();
+  }
+  found->second.SetWanted(now_us);
+  graph_->meta.Put(ChangeLogMarkKey(view), StoreMark(found->second.mark()));
+}
+
+void ViewGraph::Epoch::ForgetChanges(int64_t before_us) {
+  auto& logs = graph_->change_logs;
+  for (auto log = logs.begin(); log != logs.end();) {
+    Oid view = log->first;
+    if (log->second.mark().wanted_at_us < before_us) {
+      log->second.Drop();
+      graph_->meta.Delete(ChangeLogMarkKey(view));
+      graph_->RaiseGeneration();
+      log = logs.erase(log);
+      continue;
+    }
+    if (log->second.Trim(before_us))
+      graph_->meta.Put(ChangeLogMarkKey(view), StoreMark(log->second.mark()));
+    ++log;
+  }
 }
 
 void ViewGraph::Epoch::Put(std::string_view key, std::string_view value) {

@@ -49,6 +49,9 @@ class ViewGraph {
   // plan is not the one that its state was made by (it must be rebuilt: REFRESH).
   Status Attach(Oid view, std::shared_ptr<const ViewPlan> plan);
 
+  // Whether the view's changes are kept, as of the last epoch.
+  bool KeepsChanges(Oid view) const;
+
   class Epoch;
   // Aborted unless committed. One at a time.
   std::unique_ptr<Epoch> Begin();
@@ -92,6 +95,16 @@ class ViewGraph::Epoch {
   std::optional<RelationInfo> Relation(Oid relation);
   std::vector<RelationInfo> Relations();
   std::vector<EdgeInfo> Edges(Oid view);
+
+  // The indexes that the view is to have (oid and columns): new ones are empty, others go.
+  void SetIndexes(Oid view, std::span<const StoredIndex> indexes);
+  // Takes further rows into indexes that are not complete; false: all are.
+  bool BuildIndexes(size_t rows_max);
+  // Subscriptions: from the next epoch on the view's changes are kept (already: somebody still
+  // wants them). Those older than `before_us` are forgotten, and all of a view that nobody has
+  // wanted since then.
+  void KeepChanges(Oid view, int64_t now_us);
+  void ForgetChanges(int64_t before_us);
 
   // The feeding half's own records: LSNs, jobs, backfill positions. Keys up to 500 bytes.
   void Put(std::string_view key, std::string_view value);

@@ -181,7 +181,7 @@ TEST(ViewGraphTest, AKeyIsFoundOnEveryShard) {
     std::string_view columns[] = {column};
     auto rows = snapshot->Scan(h.OidOf(view), columns);
     Column equal{kInt4Oid, Physical::kInt4, 0, nullptr, &value};
-    RowSource::Equality equality{column, equal};
+    RowSource::Condition equality{column, RowSource::Comparison::kEqual, equal};
     rows->Restrict({&equality, 1});
     size_t found = 0;
     for (int round = 0; round < 2; round++, rows->Rescan()) {
@@ -236,6 +236,52 @@ TEST(ViewGraphTest, AFilterOnLagLooksAtRowsAfterTheFunctionDid) {
   h.Delete("t", {"2", "3"});
   h.Commit();
   h.Expect("m", {{"3", "9"}});
+}
+
+TEST(ViewGraphTest, ChangesAreKeptForSubscribersUntilTheyAreOld) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4"}, {0});
+  h.CreateView("m", "SELECT id FROM t");
+  Oid m = h.OidOf("m");
+  h.Insert("t", {{"1"}});
+  h.Commit();
+  constexpr int64_t kLongAgoUs = 1'000'000, kFarUs = int64_t{1} << 60;
+  auto read = [&](uint64_t from) {
+    std::vector<int64_t> weights;
+    ChangePlace place{from, 0};
+    // A byte at a time: nothing comes twice.
+    auto snapshot = h.store().Snapshot();
+    while (snapshot->ReadChanges(m, 1, &place, [&](uint64_t, int64_t weight, std::string_view) {
+      weights.push_back(weight);
+    })) {
+    }
+    return weights;
+  };
+  EXPECT_FALSE(h.store().Snapshot()->ChangesKeptAfter(m));
+  h.epoch().KeepChanges(m, kFarUs);
+  uint64_t begin = h.epoch().number();
+  h.Commit();
+  EXPECT_EQ(h.store().Snapshot()->ChangesKeptAfter(m), begin);
+  h.Insert("t", {{"2"}, {"3"}});
+  h.Commit();
+  h.Reopen();
+  h.Delete("t", {"2"});
+  h.epoch().ForgetChanges(kLongAgoUs);  // nothing is that old
+  h.Commit();
+  EXPECT_EQ(read(begin + 1), (std::vector<int64_t>{1, 1, -1}));
+  EXPECT_EQ(read(begin + 2), (std::vector<int64_t>{-1}));
+  h.epoch().ForgetChanges(kFarUs - 1);  // but wanted
+  h.Commit();
+  EXPECT_EQ(h.store().Snapshot()->ChangesKeptAfter(m), begin + 2);
+  EXPECT_TRUE(read(begin + 1).empty());
+  h.epoch().ForgetChanges(kFarUs + 1);
+  h.Commit();
+  EXPECT_FALSE(h.store().Snapshot()->ChangesKeptAfter(m));
+  h.epoch().KeepChanges(m, kFarUs);
+  h.Commit();
+  h.DropView("m");
+  h.Commit();
+  EXPECT_FALSE(h.store().Snapshot()->ChangesKeptAfter(m));
 }
 
 TEST(ViewGraphTest, WhatNoOperatorMaintainsIsRefused) {

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include "common/assert.h"
+#include "stream/change_log.h"
 #include "stream/delta_operator.h"
 #include "stream/store_record.h"
 #include "stream/stored_relation.h"
+#include "stream/view_index.h"
 
 namespace sluice {
 namespace {
@@ -18,6 +20,7 @@ constexpr unsigned kTablesMax = 8192;
 
 ViewStore::Impl::~Impl() {
   SLUICE_ASSERT(snapshots == 0);
+  DropIdle();
   if (env != nullptr) mdb_env_close(env);
 }
 
@@ -37,7 +40,22 @@ int ViewStore::Impl::Open(const std::string& directory) {
   return code;
 }
 
+void ViewStore::Impl::DropIdle() {
+  if (idle != nullptr) mdb_txn_abort(std::exchange(idle, nullptr));
+}
+
+void ViewStore::Impl::EndRead(MDB_txn* txn) {
+  if (idle != nullptr) return mdb_txn_abort(txn);
+  mdb_txn_reset(txn);
+  idle = txn;
+}
+
 int ViewStore::Impl::BeginTransaction(unsigned flags, MDB_txn** txn) {
+  if ((flags & MDB_RDONLY) != 0 && idle != nullptr) {
+    *txn = std::exchange(idle, nullptr);
+    if (mdb_txn_renew(*txn) == 0) return 0;
+    mdb_txn_abort(std::exchange(*txn, nullptr));
+  }
   int code = mdb_txn_begin(env, nullptr, flags, txn);
   if (code == MDB_READERS_FULL) {
     int dead = 0;
@@ -45,6 +63,7 @@ int ViewStore::Impl::BeginTransaction(unsigned flags, MDB_txn** txn) {
     code = mdb_txn_begin(env, nullptr, flags, txn);
   }
   if (code == MDB_MAP_RESIZED && snapshots == 0) {  // the writer has made it larger
+    DropIdle();
     code = mdb_env_set_mapsize(env, 0);
     if (code == 0) code = mdb_txn_begin(env, nullptr, flags, txn);
   }
@@ -58,6 +77,7 @@ void ViewStore::Impl::GrowMap() {
   CheckLmdb(mdb_env_stat(env, &stat), "look at");
   size_t used = (info.me_last_pgno + 1) * stat.ms_psize;
   if (snapshots > 0 || (!map_full && used < map_bytes / 2)) return;
+  DropIdle();
   CheckLmdb(mdb_env_set_mapsize(env, map_bytes * 2), "enlarge");
   map_bytes *= 2;
   map_full = false;
@@ -74,6 +94,10 @@ void ViewStore::Impl::OpenTables() {
       uint64_t sequence;
       RelationInfo info = LoadInfo(value, &sequence);
       StoredRelation(&transaction, info, false);
+      for (const StoredIndex& index : info.indexes)
+        LmdbTable(&transaction, ViewIndex::TableName(index.oid), false);
+      if (meta.Get(ChangeLogMarkKey(info.oid)))
+        LmdbTable(&transaction, ChangeLogName(info.oid), false);
     });
     generation = LoadNumber(meta, kGenerationKey);
   } catch (...) {
@@ -102,15 +126,21 @@ struct ViewSnapshot::Impl {
 
   ~Impl() {
     opened.clear();
-    if (transaction.txn != nullptr) mdb_txn_abort(transaction.txn);
+    if (transaction.txn == nullptr) return;
+    store->EndRead(transaction.txn);
     store->snapshots--;
   }
 
-  RelationInfo Known(Oid relation) const {
+  std::shared_ptr<const RelationInfo> Known(Oid relation) const {
     std::optional<std::string_view> value = meta.Get(RelationKey(relation));
     if (!value) Throw(sqlstate::kUndefinedTable, "relation with OID {} has no rows here", relation);
-    uint64_t sequence;
-    return LoadInfo(*value, &sequence);
+    ViewStore::Impl::KnownRelation& known = store->known[relation];
+    if (known.info == nullptr || known.bytes != *value) {
+      uint64_t sequence;
+      known.info = std::make_shared<const RelationInfo>(LoadInfo(*value, &sequence));
+      known.bytes = *value;
+    }
+    return known.info;
   }
 
   const StoredRelation& Stored(const RelationInfo& info) const {
@@ -126,9 +156,8 @@ std::unique_ptr<ViewSnapshot> ViewStore::Snapshot() {
   for (;;) {
     auto impl = std::make_unique<ViewSnapshot::Impl>();
     impl->store = impl_.get();
+    CheckLmdb(impl_->BeginTransaction(MDB_RDONLY, &impl->transaction.txn), "read");
     impl_->snapshots++;
-    int code = impl_->BeginTransaction(MDB_RDONLY, &impl->transaction.txn);
-    CheckLmdb(code, "read");
     if (impl_->generation > 0) {
       impl->meta = LmdbTable(&impl->transaction, kMetaTable, false);
       if (LoadNumber(impl->meta, kGenerationKey) == impl_->generation) {
@@ -163,7 +192,7 @@ std::vector<EdgeInfo> ViewSnapshot::Edges(const RelationInfo& view) const {
 
 std::optional<RelationInfo> ViewSnapshot::Relation(Oid relation) const {
   if (!impl_->meta.Get(RelationKey(relation))) return std::nullopt;
-  RelationInfo info = impl_->Known(relation);
+  RelationInfo info = *impl_->Known(relation);
   info.rows = impl_->Stored(info).table().entries();
   return info;
 }
@@ -180,7 +209,8 @@ std::vector<RelationInfo> ViewSnapshot::Relations() const {
 }
 
 void ViewSnapshot::CheckReadable(Oid relation) const {
-  RelationInfo info = impl_->Known(relation);
+  std::shared_ptr<const RelationInfo> known = impl_->Known(relation);
+  const RelationInfo& info = *known;
   if (info.failure) throw QueryError(*info.failure);
   for (Oid input : info.inputs) CheckReadable(input);
   if (info.state != RelationState::kCreated)
@@ -192,9 +222,42 @@ void ViewSnapshot::CheckReadable(Oid relation) const {
 }
 
 std::unique_ptr<RowSource> ViewSnapshot::Scan(Oid relation,
-                                              std::span<const std::string_view> columns) const {
-  RelationInfo info = impl_->Known(relation);
-  return ScanStored(impl_->Stored(info), info, columns);
+                                              std::span<const std::string_view> columns,
+                                              Oid index) const {
+  std::shared_ptr<const RelationInfo> known = impl_->Known(relation);
+  const RelationInfo& info = *known;
+  for (const StoredIndex& stored : info.indexes) {
+    if (stored.oid != index || !stored.complete) continue;
+    auto opened = std::make_unique<ViewIndex>(const_cast<StoreTransaction*>(&impl_->transaction),
+                                              info, stored, false);
+    return ScanStored(impl_->Stored(info), known, columns, std::move(opened), stored.columns);
+  }
+  return ScanStored(impl_->Stored(info), known, columns);
+}
+
+std::optional<uint64_t> ViewSnapshot::ChangesKeptAfter(Oid view) const {
+  std::optional<std::string_view> mark = impl_->meta.Get(ChangeLogMarkKey(view));
+  if (!mark) return std::nullopt;
+  return LoadMark(*mark).begin_epoch;
+}
+
+bool ViewSnapshot::ReadChanges(
+    Oid view, size_t bytes_max, ChangePlace* place,
+    const std::function<void(uint64_t, int64_t, std::string_view)>& fn) const {
+  LmdbTable log(const_cast<StoreTransaction*>(&impl_->transaction), ChangeLogName(view), false);
+  LmdbCursor cursor(log);
+  size_t bytes = 0;
+  for (bool found = cursor.Seek(ChangeLogKey(place->epoch, place->number)); found;
+       found = cursor.Next()) {
+    if (bytes >= bytes_max) return true;
+    auto [epoch, number] = ParseChangeLogKey(cursor.key());
+    *place = {epoch, number + 1};
+    bytes += cursor.value().size();
+    ForEachLoggedChange(cursor.value(), [&, at = epoch](int64_t weight, std::string_view row) {
+      fn(at, weight, row);
+    });
+  }
+  return false;
 }
 
 std::optional<std::string> ViewSnapshot::Get(std::string_view key) const {

@@ -27,7 +27,7 @@ struct ViewStoreOptions {
   // Address range to reserve at first; the file is as large as its data. The writer doubles it when
   // half of it is used, readers follow.
   size_t map_bytes = size_t{64} << 30;
-  uint32_t readers_max = 1024;
+  uint32_t readers_max = 16384;  // one a process that has read; 64 bytes each
 };
 
 struct StoredColumn {
@@ -45,6 +45,14 @@ enum class StoredRelationKind : uint8_t { kSource, kView };
 //   kCreated:  complete: what a recomputation over its sources would give.
 //   kFailed:   stopped by an error (RelationInfo::failure); its rows no longer change.
 enum class RelationState : uint8_t { kCreating, kCaughtUp, kCreated, kFailed };
+
+// An index on a view: its columns are the view's, by number. `cursor`: where building it is.
+struct StoredIndex {
+  Oid oid = kInvalidOid;
+  std::vector<int> columns;
+  bool complete = false;
+  std::string cursor = {};
+};
 
 // A stored relation: a bag of rows in key order. keyed: no two rows have the same key at a time.
 //   keyed:   the key is the key columns in an order-preserving encoding, of a source and what only
@@ -64,6 +72,13 @@ struct RelationInfo {
   std::optional<Error> failure;  // kFailed
   std::string definition;        // of a view: the caller's (its SQL and settings), opaque here
   std::string plan_fingerprint;  // of a view: operators' state fits this plan only
+  std::vector<StoredIndex> indexes;
+};
+
+// Where to read on in a view's kept changes.
+struct ChangePlace {
+  uint64_t epoch = 0;
+  uint32_t number = 0;
 };
 
 // How far a view has read one of its inputs.
@@ -90,8 +105,16 @@ class ViewSnapshot {
   void CheckReadable(Oid relation) const;
   // `columns`: by name, in output order. Rows of multiplicity n come n times. The scan must not
   // outlive the snapshot. Restrict()ed to values of the first key columns, it reads only those
-  // keys.
-  std::unique_ptr<RowSource> Scan(Oid relation, std::span<const std::string_view> columns) const;
+  // keys; else, where there is `index`, and to values of its first columns, those rows.
+  std::unique_ptr<RowSource> Scan(Oid relation, std::span<const std::string_view> columns,
+                                  Oid index = kInvalidOid) const;
+  // Subscriptions. The epoch after which the view's changes are kept; nullopt: they are not.
+  std::optional<uint64_t> ChangesKeptAfter(Oid view) const;
+  // Changes kept, in order, from `place` on, which moves on; true: there may be more. The rows are
+  // RowCodec's over the view's columns.
+  bool ReadChanges(
+      Oid view, size_t bytes_max, ChangePlace* place,
+      const std::function<void(uint64_t epoch, int64_t weight, std::string_view row)>& fn) const;
   // The feeding half's records (Epoch::Put).
   std::optional<std::string> Get(std::string_view key) const;
   void ForEach(std::string_view prefix,
