@@ -15,7 +15,9 @@ namespace {
 
 // An epoch takes in so much from each shard; the rest waits for the next.
 constexpr size_t kEpochBytesMax = 16 << 20;
-constexpr size_t kEdgeRows = 8192, kIndexRows = 32 * 1024;
+// Rows along an edge in an epoch: few while somebody reads views, who is to see changes soon.
+constexpr size_t kEdgeRows = 16 * 1024, kEdgeRowsUnread = 512 * 1024;
+constexpr size_t kIndexRows = 32 * 1024;
 constexpr int64_t kConfirmUs = 1'000'000;
 constexpr int kFullStoreRetryMs = 1000;
 // More than can wait for one standby at a time.
@@ -418,8 +420,12 @@ bool ViewWorker::AddWaiting(ViewGraph::Epoch* epoch) {
     LiveView& view = views_.at(*next);
     try {
       const Relation* relation = catalog_->FindRelation(view.oid);
-      bool paused = relation != nullptr && BackfillRateLimit(*relation) == 0;
-      epoch->AddView(view.oid, view.plan, view.definition, !paused);
+      std::optional<int64_t> rate =
+          relation == nullptr ? std::nullopt : BackfillRateLimit(*relation);
+      epoch->AddView(view.oid, view.plan, view.definition,
+                     !rate        ? FirstRows::kWhenComplete
+                     : *rate == 0 ? FirstRows::kByBackfill
+                                  : FirstRows::kAtOnce);
       epoch->Put(JobStartKey(view.oid), std::to_string(PostgresNow()));
     } catch (const ViewFailure&) {
       throw;
@@ -435,15 +441,24 @@ bool ViewWorker::AddWaiting(ViewGraph::Epoch* epoch) {
 // Delivers further rows along edges that are not at their end.
 bool ViewWorker::AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us) {
   bool open = false;
+  std::optional<bool> read;  // some view is created
   std::map<Oid, int64_t> next = std::exchange(edge_next_us_, {});
   for (const auto& [oid, view] : views_) {
     if (view.plan == nullptr) continue;
     for (const EdgeInfo& edge : epoch->Edges(oid)) {
       if (edge.at_end) continue;
-      size_t rows = kEdgeRows;
+      if (!read)
+        read = std::any_of(views_.begin(), views_.end(), [&](const auto& other) {
+          std::optional<RelationInfo> info = epoch->Relation(other.first);
+          return info && info->state == RelationState::kCreated;
+        });
+      size_t rows = *read ? kEdgeRows : kEdgeRowsUnread;
       const Relation* relation = catalog_->FindRelation(oid);
       std::optional<int64_t> rate =
           relation == nullptr ? std::nullopt : BackfillRateLimit(*relation);
+      // Not before the table is in (AddView): its pieces become durable the sooner.
+      auto source = sources_.find(edge.input);
+      if (!rate && source != sources_.end() && !source->second->complete) continue;
       if (rate) {
         if (*rate == 0) continue;  // paused, until it is altered
         int64_t& next_us = edge_next_us_[oid];
@@ -515,7 +530,9 @@ void ViewWorker::Committed(const Input& input, int64_t now_us) {
     bool complete = true;
     for (const auto& leaf : source->leaves)
       complete = complete && leaf->phase() == ViewLeaf::Phase::kComplete;
-    source->complete = source->stored && complete;
+    complete = complete && source->stored;
+    if (complete && !source->complete) edges_open_ = true;
+    source->complete = complete;
   }
   for (auto& [oid, view] : views_) {
     if (!view.stored) edges_open_ = true;

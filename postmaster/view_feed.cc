@@ -112,6 +112,8 @@ bool ShardFeed::Poll(int64_t now_us) {
       if (!task_->ended()) return false;
       std::optional<Error> error = task_->error();
       task_.reset();
+      // The connection goes back: others can use it, and one that is lost is not asked for again.
+      SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
       if (state_ == State::kDropping) {
         if (error) Log(LogLevel::kWarning, "server \"{}\": {}", server_name_, error->message);
         // Where the slot could not go, it is tried again.

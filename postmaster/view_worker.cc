@@ -14,7 +14,8 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t kPieceRows = 20'000;
+// Small: what is read when this process dies is read again. Views' epochs do not depend on it.
+constexpr uint64_t kPieceRows = 16'000;
 constexpr int64_t kRetryUs = 500'000;
 constexpr int64_t kConfirmUs = 1'000'000;
 constexpr int64_t kRestartUs = 5'000'000;

@@ -129,7 +129,7 @@ class ViewWorker {
   using EpochCut = std::map<ShardFeed*, size_t>;
   bool EpochIsDue(int64_t now_us) const;
   // Pieces of backfills wait so long for those of other shards, to share an epoch with them.
-  static constexpr int64_t kPieceWaitUs = 30'000;
+  static constexpr int64_t kPieceWaitUs = 4'000;
   bool MoreToShare(int64_t now_us) const;
   void RunEpoch(const EpochCut& cut, int64_t now_us);
   // `exactly`: of these shards so many, if closed.

@@ -119,7 +119,10 @@ size_t ViewGraph::Impl::Backfill(Oid view_oid, Oid input_oid, size_t rows_max) {
     if (!rows.empty()) Deliver(&view, input, rows);
     edge.cursor = edge.at_end ? std::string() : last;
     delivered += rows.size();
-    if (delivered % (16 * kBatchRows) == 0) Propagate();  // the net change is held in memory
+    // The net change is held in memory; the larger it is, the less often is a group written.
+    if (delivered % kPendingRowsMax == 0 ||
+        (view.compiled != nullptr && view.compiled->delta().memory_bytes() > kPendingBytesMax))
+      Propagate();
   }
   edge.rows_delivered += delivered;
   if (edge.at_end) view.pushed = true;  // what waited for all rows

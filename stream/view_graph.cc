@@ -257,7 +257,7 @@ void ViewGraph::Epoch::SetSourceComplete(Oid source, bool complete) {
 }
 
 void ViewGraph::Epoch::AddView(Oid view, std::shared_ptr<const ViewPlan> plan,
-                               std::string_view definition, bool at_once) {
+                               std::string_view definition, FirstRows first_rows) {
   SLUICE_ASSERT(!graph_->nodes.contains(view));
   graph_->Propagate();  // what its inputs hold by now it reads as stored rows
   graph_->plans[view] = plan;
@@ -281,8 +281,14 @@ void ViewGraph::Epoch::AddView(Oid view, std::shared_ptr<const ViewPlan> plan,
   node.info.key_columns = node.compiled->key_columns();
   node.info.by_shard = node.compiled->keyed_by_shard();
   node.stored = std::make_unique<StoredRelation>(&graph_->transaction, node.info, true);
-  for (Oid input : plan->inputs)
-    node.edges[input].at_end = at_once && graph_->Known(input).stored->table().entries() == 0;
+  for (Oid input : plan->inputs) {
+    const GraphNode& from = graph_->Known(input);
+    bool incomplete =
+        from.info.kind == StoredRelationKind::kSource && from.info.state != RelationState::kCreated;
+    bool at_once =
+        first_rows == FirstRows::kAtOnce || (first_rows == FirstRows::kWhenComplete && !incomplete);
+    node.edges[input].at_end = at_once && from.stored->table().entries() == 0;
+  }
   node.info_changed = node.edges_changed = true;
   AsFailureOf(view, [&] { node.compiled->Start(); });
   node.pushed = true;

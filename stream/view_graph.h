@@ -37,6 +37,11 @@ class ViewFailure : public QueryError {
   Oid view;  // or the source
 };
 
+// How a view gets the rows of an input that is empty when it is made: as the input is filled; from
+// a source that is incomplete only by Backfill, once its rows are in, in order and many at a time;
+// or always by Backfill.
+enum class FirstRows { kAtOnce, kWhenComplete, kByBackfill };
+
 class ViewGraph {
  public:
   // `store`: opened as writer; must outlive the graph. Every view of the store must be attached
@@ -81,10 +86,10 @@ class ViewGraph::Epoch {
   void SetSourceComplete(Oid source, bool complete);
 
   // Views. AddView refuses (0A000, by name) what cannot be maintained. A view over inputs that are
-  // all empty has its edges at the end at once: one read of the table feeds it. Not `at_once`: only
-  // Backfill does.
+  // all empty has its edges at the end at once, unless `first_rows` says that Backfill is to feed
+  // it.
   void AddView(Oid view, std::shared_ptr<const ViewPlan> plan, std::string_view definition,
-               bool at_once = true);
+               FirstRows first_rows = FirstRows::kAtOnce);
   // REQUIRES: no view reads it.
   void DropView(Oid view);
   void Fail(Oid view, const Error& error);

@@ -82,6 +82,11 @@ const ObjectNames* object_names = nullptr;
 
 void AppendText(const Column& from, size_t row, const SessionSettings& settings, std::string* out) {
   switch (from.type) {
+    case kTextOid:
+    case kVarcharOid:
+    case kBpcharOid:
+      *out += from.At<std::string_view>(row);
+      return;
     case kBoolOid:
       out->push_back(from.At<uint8_t>(row) ? 't' : 'f');
       return;

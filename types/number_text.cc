@@ -100,6 +100,17 @@ bool LiesOnBound(T value, const std::string& decimal) {
   return read == exact + (static_cast<long double>(next) - exact) / 2;
 }
 
+// A bound is M * 2^k with an odd M of one bit more than T has. Below 2^bits it has a fraction, and
+// as many digits as M at least.
+template <typename T>
+bool MayLieOnBound(T value, std::string_view scientific) {
+  constexpr int kBits = std::numeric_limits<T>::digits;
+  if (std::abs(value) >= std::ldexp(T{1}, kBits)) return true;
+  size_t digits = 0;
+  for (char c : scientific.substr(0, scientific.find('e'))) digits += c >= '0' && c <= '9';
+  return digits > std::numeric_limits<T>::digits10;
+}
+
 template <typename T>
 void AppendFloating(T value, int extra_float_digits, int decimal_digits, int plain_end,
                     std::string* out) {
@@ -120,7 +131,7 @@ void AppendFloating(T value, int extra_float_digits, int decimal_digits, int pla
       return;
     }
     size_t size = static_cast<size_t>(end - text);
-    while (LiesOnBound(value, std::string(text, size))) {
+    while (MayLieOnBound(value, {text, size}) && LiesOnBound(value, std::string(text, size))) {
       auto digits = std::count_if(text, std::find(text, end, 'e'),
                                   [](char c) { return c >= '0' && c <= '9'; });
       end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific,
