@@ -169,9 +169,13 @@ ViewProgress ProgressOfView(const ViewSnapshot* snapshot, const Catalog& catalog
       read = estimated = 0;
       AddTableProgress(*snapshot, catalog, edge.input, &progress, &read, &estimated);
     }
-    // An edge at its input's end takes in what comes there.
-    progress.rows_done += edge.at_end ? read : edge.rows_delivered;
-    *progress.rows_estimated += std::max(estimated, edge.at_end ? read : edge.rows_delivered);
+    // An edge at its input's end takes in what comes there. Otherwise a table's rows are read into
+    // its copy, and then from there: half the work each.
+    uint64_t done = edge.at_end ? read : edge.rows_delivered;
+    if (!edge.at_end && input->kind == StoredRelationKind::kSource && !BackfillRateLimit(view))
+      done = (read + edge.rows_delivered) / 2;
+    progress.rows_done += done;
+    *progress.rows_estimated += std::max(estimated, done);
   }
   return progress;
 }
