@@ -55,6 +55,12 @@ Local Planner::PlanTableCopy(const CompletionTable& table, const std::vector<Oid
   return local;
 }
 
+static bool ScansAShard(const sluice::Plan& plan) {
+  return plan.kind == PlanKind::kForeignScan ||
+         std::any_of(plan.children.begin(), plan.children.end(),
+                     [](const sluice::Plan* child) { return ScansAShard(*child); });
+}
+
 const PlannedStatement* Planner::PlanCompleted(const CompletionRequest& completion) {
   auto* node = NewNode<CompletionPlan>(PlanKind::kCompletion);
   const Server& server = ServerOf(completion.server);
@@ -65,9 +71,12 @@ const PlannedStatement* Planner::PlanCompleted(const CompletionRequest& completi
   node->setup = arena_.CopyArray(setup);
   std::vector<CompletionPlan::Input> inputs;
   std::vector<const sluice::Plan*> children;
+  bool reads_shards = false;
   for (const CompletionTable& table : completion.tables) {
     inputs.push_back({{}, arena_.CopyString(table.copy_sql)});
     children.push_back(PlanTableCopy(table, completion.param_types).plan);
+    RefuseObjectNamesOfShards(*children.back());
+    reads_shards = reads_shards || ScansAShard(*children.back());
   }
   node->inputs = arena_.CopyArray(inputs);
   SetChildren(node, children);
@@ -86,6 +95,10 @@ const PlannedStatement* Planner::PlanCompleted(const CompletionRequest& completi
   std::vector<ResultColumn> columns;
   for (size_t i = 0; i < output.size(); i++) {
     output[i] = completion.columns[i];
+    // From catalogs alone it is an oid of ours.
+    if (reads_shards && NamesShardsObjects(output[i].type))
+      Refuse("a result of type {} computed by a server is not supported",
+             FormatType(output[i].type));
     output[i].name = arena_.CopyString(output[i].name);
     binary[i] = !completion.as_text[i] && HasBinaryCodec(output[i].type);
     columns.push_back({output[i].name, output[i].type, output[i].typmod, output[i].collation});

@@ -316,14 +316,14 @@ int16_t Planner::ClientFormat(size_t column) const {
   return request_.result_formats[request_.result_formats.size() == 1 ? 0 : column];
 }
 
-namespace {
+bool NamesShardsObjects(Oid type) {
+  return IsObjectName(type) && type != kRegtypeOid;
+}
 
-// An oid of a shard would be shown by the name of something of ours. As text, passed through, it is
-// the shard's own word.
 void RefuseObjectNamesOfShards(const sluice::Plan& plan) {
   if (plan.kind == PlanKind::kForeignScan) {
     for (const OutputColumn& column : plan.output)
-      if (IsObjectName(column.type))
+      if (NamesShardsObjects(column.type))
         Refuse(
             "type {} of a table on a server, where its values do not pass through unchanged, is "
             "not supported",
@@ -331,8 +331,6 @@ void RefuseObjectNamesOfShards(const sluice::Plan& plan) {
   }
   for (const sluice::Plan* child : plan.children) RefuseObjectNamesOfShards(*child);
 }
-
-}  // namespace
 
 void Planner::Finish(Local root, const Query& query) {
   statement_ = arena_.New<PlannedStatement>();

@@ -400,6 +400,11 @@ bool IsCorrelated(const Query& query);
 bool DependsOnRow(const Query& query);
 // Whether `expr` needs a per-row parameter or a sub plan: what only the leader can compute.
 bool RunsPerRow(const Expr* expr);
+// An oid of a shard would be shown by the name of something of ours, or of another shard's. As
+// text, passed through, it is the shard's own word. Throws where a scan below would give such.
+void RefuseObjectNamesOfShards(const sluice::Plan& plan);
+// Not regtype, which pg_typeof gives: built-in types have the same oids everywhere.
+bool NamesShardsObjects(Oid type);
 // What the leader alone can compute: functions of the system catalogs, and the names of objects
 // (regclass and its kin), which are oids as long as nothing looks at them.
 bool RunsInSession(const Expr& expr);

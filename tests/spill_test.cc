@@ -224,6 +224,20 @@ TEST_F(Spill, ManyClientsThatDoNotReadHoldUpNobody) {
   ExpectNothingLeft();
 }
 
+TEST_F(Spill, AStatementThatThePoolCannotHoldIsRefusedAndOthersRun) {
+  Client client(cluster_->Url());
+  client.Must("SET enable_pushdown_join = off");
+  Answer answer = client.Query(
+      "SELECT count(*) FROM big a JOIN big b USING (id) JOIN big c USING (id) JOIN big d USING "
+      "(id) "
+      "JOIN big e USING (id) JOIN big f USING (id) JOIN big g USING (id) JOIN big h USING (id) "
+      "JOIN big i USING (id)");
+  EXPECT_EQ(answer.sqlstate, "53200") << answer.message;
+  EXPECT_EQ(answer.hint, "Increase chunk_pool_size.");
+  EXPECT_EQ(client.Value("SELECT count(*) FROM big"), std::to_string(kRows));
+  ExpectOthersRun();
+}
+
 TEST_F(Spill, AClientThatGoesAwayMeanwhileFreesAll) {
   {
     std::vector<std::unique_ptr<RawClient>> clients;
