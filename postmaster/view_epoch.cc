@@ -16,7 +16,7 @@ namespace {
 // An epoch takes in so much from each shard; the rest waits for the next.
 constexpr size_t kEpochBytesMax = 16 << 20;
 // Rows along an edge in an epoch: few while somebody reads views, who is to see changes soon.
-constexpr size_t kEdgeRows = 16 * 1024, kEdgeRowsUnread = 512 * 1024;
+constexpr size_t kEdgeRows = 16 * 1024, kEdgeRowsUnread = 256 * 1024;
 constexpr size_t kIndexRows = 32 * 1024;
 constexpr int64_t kConfirmUs = 1'000'000;
 constexpr int kFullStoreRetryMs = 1000;
