@@ -173,7 +173,9 @@ Piece Planner::PlanStored(const Select& select, int index, const std::vector<con
   piece.rels = uint64_t{1} << index;
   auto* node = NewNode<ViewScanPlan>(PlanKind::kViewScan);
   node->relation = rel.table->oid;
-  node->relation_name = arena_.CopyString(rel.table->name);
+  // A live view's plan must not change with names.
+  node->relation_name =
+      arena_.CopyString(request_.for_view ? std::to_string(rel.table->oid) : rel.table->name);
   std::vector<std::string_view> columns;
   std::vector<const Expr*> provides;
   for (size_t i = 0; i < rel.columns.size(); i++) {

@@ -245,7 +245,15 @@ void RenameColumn(Ddl& ddl, Relation* relation, std::string_view from, std::stri
 
 void RenameRelation(Ddl& ddl, Relation* relation, std::string_view to) {
   CheckNameFree(ddl, relation->schema, to, false);
-  RefuseIfViewUses(ddl, *relation, "renaming");
+  for (auto& [oid, view] : ddl.catalog.relations) {
+    const std::vector<Oid>& uses = view.view_uses;
+    if (std::find(uses.begin(), uses.end(), relation->oid) == uses.end()) continue;
+    std::string sql = RenameInViewQuery(ddl, view, *relation, to);
+    // A live view is the same as before: its rows stay.
+    if (view.kind == RelationKind::kMaterializedView)
+      view.options.try_emplace("built_as", view.view_sql);
+    view.view_sql = std::move(sql);
+  }
   relation->name = to;
 }
 

@@ -77,4 +77,33 @@ std::string DeparseViewQuery(const Ddl& ddl, const RawNode* query, std::vector<O
   return DeparseStatement(copy.get());
 }
 
+std::string RenameInViewQuery(const Ddl& ddl, const Relation& view, const Relation& relation,
+                              std::string_view to) {
+  ParsedSql parsed = ParseSql(view.view_sql);
+  OwnedNode copy = CopyNode(parsed.statements().at(0).node);
+  bool unclear = false;
+  WalkRaw(&copy->base, [&](ProtobufCMessage* message) {
+    if (message->descriptor == &pg_query__column_ref__descriptor) {
+      const auto& column = *reinterpret_cast<PgQuery__ColumnRef*>(message);
+      unclear |= column.n_fields > 2;  // schema.table.column
+    }
+    if (message->descriptor != &pg_query__range_var__descriptor) return;
+    auto* name = reinterpret_cast<PgQuery__RangeVar*>(message);
+    if (name->relname != relation.name) return;
+    if (Text(name->schemaname).empty()) unclear = true;  // that, or a CTE
+    if (Text(name->schemaname) != relation.schema) return;
+    if (name->alias == nullptr) {
+      // Columns go on being named by what it was called.
+      name->alias = static_cast<PgQuery__Alias*>(malloc(sizeof(PgQuery__Alias)));
+      pg_query__alias__init(name->alias);
+      SetText(&name->alias->aliasname, relation.name);
+    }
+    SetText(&name->relname, to);
+  });
+  if (unclear)
+    Refuse("renaming of a relation that a view uses in this way is not supported: {} uses {}",
+           Describe(ddl, view), Describe(ddl, relation));
+  return DeparseStatement(copy.get());
+}
+
 }  // namespace sluice

@@ -85,6 +85,9 @@ std::string Describe(const Ddl& ddl, const Relation& relation);
 std::string DeparseExpression(const RawNode* expression);
 // The query of a view with relation names qualified; `uses` gets their relations.
 std::string DeparseViewQuery(const Ddl& ddl, const RawNode* query, std::vector<Oid>* uses);
+// The view's query when the relation is called `to`.
+std::string RenameInViewQuery(const Ddl& ddl, const Relation& view, const Relation& relation,
+                              std::string_view to);
 
 // --- types and collations (ddl_type.cc, ddl_collation.cc)
 struct TypeAndMod {

@@ -135,6 +135,7 @@ void RefreshMaterializedView(Ddl& ddl, const PgQuery__RefreshMatViewStmt& refres
   std::string& option = view.options["refresh"];
   std::from_chars(option.data(), option.data() + option.size(), count);
   option = std::to_string(count + 1);
+  view.options.erase("built_as");
   ddl.context.created_views.push_back(view.oid);
   ddl.changed = true;
 }

@@ -143,8 +143,15 @@ StreamTransaction DistributedTransaction::For(Oid server) {
   return {pin_, begin_sql_};
 }
 
+void DistributedTransaction::LockBeforeSnapshots(std::span<const RemoteQuery> locks) {
+  for (const RemoteQuery& lock : locks) Join(lock.server);
+  RunRemoteQueries(*session_().catalog, Remote(StreamKind::kSimple), locks);
+  locked_first_ = true;
+}
+
 void DistributedTransaction::TakeSnapshots() {
-  if (!HasSnapshots() || !participants_.empty()) return;
+  if (!HasSnapshots() || (!participants_.empty() && !locked_first_)) return;
+  locked_first_ = false;
   QuerySession session = session_();
   for (const auto& [oid, server] : session.catalog->servers)
     if (server.wrapper == kPostgresWrapper &&
@@ -439,6 +446,7 @@ void DistributedTransaction::End() {
   }
   pin_ = 0;
   savepoints_ = 0;
+  locked_first_ = false;
   participants_.clear();
   by_server_.clear();
 }

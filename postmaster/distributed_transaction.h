@@ -37,6 +37,9 @@ class DistributedTransaction {
   void BeginStatement(bool alone) { alone_ = alone && participants_.empty(); }
   // Before each query or write: REPEATABLE READ takes its snapshots, if it has none.
   void TakeSnapshots();
+  // REPEATABLE READ only, before anything else: LOCK TABLE statements, which take no snapshot. They
+  // may wait, and the snapshots that are taken then see all that they have waited for.
+  void LockBeforeSnapshots(std::span<const RemoteQuery> locks);
 
   // How a stream on the server is to run; the text is good until the next call that joins or ends.
   StreamTransaction For(Oid server);
@@ -121,6 +124,7 @@ class DistributedTransaction {
   std::vector<Participant> participants_;
   std::map<Oid, size_t> by_server_;  // servers that are one database share a participant
   std::string begin_sql_;
+  bool locked_first_ = false;  // … and TakeSnapshots is still to come
   std::optional<DecisionLog> log_;  // opened with the first decision
 };
 

@@ -28,7 +28,10 @@ struct PlannedView {
 }  // namespace
 
 std::string ViewDefinitionText(const Relation& view) {
-  Json json{{"sql", view.view_sql}, {"settings", view.view_settings}};
+  // What it reads may be called otherwise since.
+  auto built_as = view.options.find("built_as");
+  const std::string& sql = built_as == view.options.end() ? view.view_sql : built_as->second;
+  Json json{{"sql", sql}, {"settings", view.view_settings}};
   if (auto refresh = view.options.find("refresh"); refresh != view.options.end())
     json["refresh"] = refresh->second;
   return json.dump();

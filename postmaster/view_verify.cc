@@ -76,10 +76,7 @@ class EpochHold {
 class Verification {
  public:
   Verification(const QuerySession& session, const Relation& view)
-      : session_(session),
-        view_(view),
-        settings_(*session.settings),
-        locks_([this] { return SessionFor("read committed"); }) {
+      : session_(session), view_(view), settings_(*session.settings) {
     for (const auto& [name, value] : view.view_settings)
       settings_.Set(name, value, SettingSource::kSession);
     DeriveSessionSettings(settings_, &session_settings_);
@@ -91,7 +88,6 @@ class Verification {
 
   void Run(const VirtualRowSink& sink) {
     Expand();
-    LockTables();
     for (int attempt = 0; attempt < kAttempts; attempt++) {
       if (FindCut()) return Compare(sink);
       snapshots_.reset();
@@ -140,14 +136,14 @@ class Verification {
     session_.catalog = std::move(catalog);
   }
 
-  void LockTables() {
+  std::vector<RemoteQuery> Locks() const {
     std::vector<RemoteQuery> queries;
     for (const auto& [server, leaves] : leaves_) {
       std::string names;
       for (const Relation* leaf : leaves) names += (names.empty() ? "" : ", ") + RemoteName(*leaf);
       queries.push_back({server, fmt::format("LOCK TABLE {} IN ACCESS SHARE MODE", names)});
     }
-    locks_.RunOn(queries);
+    return queries;
   }
 
   // Servers whose changes the view worker follows, of those that the view's tables are on.
@@ -165,10 +161,13 @@ class Verification {
   bool FindCut() {
     const Catalog& catalog = *session_.catalog;
     std::vector<Oid> servers = Streams();
-    // All that is committed now is to be in the views before epochs are held up for it.
+    // The locks may wait: before epochs are held up. They are the same transactions' that read, for
+    // behind a TRUNCATE that waits for another's locks these would wait too.
+    snapshots_.emplace([this] { return SessionFor("repeatable read"); });
+    snapshots_->LockBeforeSnapshots(Locks());
+    // All that is committed now is to be in the views, so that not much is left to be taken in.
     FlushServers(catalog, RemoteSessionOf(SessionFor("read committed")), servers);
     EpochHold hold;
-    snapshots_.emplace([this] { return SessionFor("repeatable read"); });
     std::vector<RemoteQuery> queries;
     for (Oid server : servers)
       queries.push_back({server, "SELECT pg_catalog.pg_current_snapshot()"});
@@ -241,7 +240,6 @@ class Verification {
   Settings settings_;
   SessionSettings session_settings_;
   std::map<Oid, std::vector<const Relation*>> leaves_;  // by server; of session_.catalog
-  DistributedTransaction locks_;
   std::optional<DistributedTransaction> snapshots_;
   std::shared_ptr<const ViewSnapshot> stored_;
 };
@@ -256,7 +254,16 @@ void VerifyView(const QuerySession& session, std::string_view name, const Virtua
   Oid oid = view.oid;
   WaitForViews(
       session.data_directory, [&] { return session.catalog; }, std::span(&oid, 1));
-  Verification(session, view).Run(sink);
+  // What the deadlock detector knows of this session is its own transaction's.
+  auto& pin = transaction_table->slots[my_proc_number].pin;
+  const uint64_t own = pin.load(std::memory_order_relaxed);  // T6
+  try {
+    Verification(session, view).Run(sink);
+  } catch (...) {
+    pin.store(own, std::memory_order_relaxed);  // T6
+    throw;
+  }
+  pin.store(own, std::memory_order_relaxed);  // T6
 }
 
 }  // namespace sluice

@@ -261,6 +261,39 @@ TEST_F(ViewChanges, ALostSlotIsNoticedAndTheTablesAreReadAgain) {
   ExpectVerified("m");
 }
 
+TEST_F(ViewChanges, AnInvalidatedSlotIsMadeAgain) {
+  MakeTable("a", "id int PRIMARY KEY, v int", 500, "i, i");
+  MakeView("m", "SELECT * FROM a");
+  std::string directory = cluster_->directory() + "/sluice";
+  Shard(1).Must("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'");
+  Shard(1).Must("SELECT pg_reload_conf()");
+  ASSERT_EQ(cluster_->RunAsOwner({SluiceBinary(), "stop", "-D", directory}), 0);
+  OnShards("UPDATE a SET v = -v WHERE id % 2 = 0; DELETE FROM a WHERE id % 9 = 0");
+  EXPECT_TRUE(Eventually(
+      [&] {
+        Client shard = Shard(1);
+        shard.Must("CREATE TABLE IF NOT EXISTS filler (v text)");
+        shard.Must("INSERT INTO filler VALUES (repeat('x', 100000))");
+        shard.Must("SELECT pg_switch_wal()");
+        shard.Must("CHECKPOINT");
+        return shard.Value("SELECT wal_status FROM pg_replication_slots") == "lost";
+      },
+      30));
+  Shard(1).Must("ALTER SYSTEM RESET max_slot_wal_keep_size");
+  Shard(1).Must("SELECT pg_reload_conf()");
+  ASSERT_EQ(cluster_->RunAsOwner({SluiceBinary(), "start", "-D", directory}), 0);
+  client_.emplace(cluster_->Url());
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return ReadFile(directory + "/sluice.log").find("was invalidated") != std::string::npos;
+      },
+      20));
+  client_->Must("WAIT");
+  ExpectVerified("m");
+  EXPECT_EQ(client_->Value("SELECT count(*) FROM m WHERE v < 0") == "0", false);
+  Shard(1).Must("DROP TABLE filler");
+}
+
 TEST_F(ViewChanges, AnIdleShardDoesNotHoldItsWal) {
   MakeTable("a", "id int PRIMARY KEY, v int", 10, "i, i");
   MakeView("m", "SELECT * FROM a");

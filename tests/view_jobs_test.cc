@@ -359,7 +359,7 @@ TEST_F(ViewJobs, ABackfillKilledTenTimesReadsTheTableOnce) {
   MakeTable("a", "id int PRIMARY KEY, v text", 30000, "i, 'row ' || i");
   client_->Must("SET background_ddl = on");
   views_ = {"m"};
-  client_->Must("CREATE MATERIALIZED VIEW m WITH (backfill_rate_limit = 3000) AS SELECT * FROM a");
+  client_->Must("CREATE MATERIALIZED VIEW m WITH (backfill_rate_limit = 1500) AS SELECT * FROM a");
   for (int i = 0; i < 10; i++) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50 + 70 * i));
     KillViewWorker();
@@ -478,6 +478,23 @@ TEST_F(ViewJobs, RefreshRenameAndPrivileges) {
   EXPECT_EQ(client_->Query("SELECT * FROM m1").sqlstate, "42P01");
   Shard(1).Must("INSERT INTO a VALUES (5)");
   ExpectSame("renamed", "SELECT * FROM a");
+  // Also where another reads it: that is not built again.
+  MakeView("reader", "SELECT renamed.id, r.id AS other FROM renamed JOIN renamed r USING (id)");
+  client_->Must("ALTER MATERIALIZED VIEW renamed RENAME TO again");
+  client_->Must("ALTER MATERIALIZED VIEW again RENAME TO renamed_twice");
+  client_->Must("SET creating_view_read = 'error'");
+  EXPECT_EQ(client_->Value("SELECT count(*) FROM reader"), "201");
+  Shard(2).Must("INSERT INTO a VALUES (6)");
+  ExpectVerified("reader");
+  client_->Must("CREATE MATERIALIZED VIEW renamed AS SELECT 1 AS id FROM a");
+  KillViewWorker();
+  client_->Must("SET creating_view_read = 'error'");
+  EXPECT_EQ(client_->Value("SELECT count(*) FROM reader"), "202");
+  client_->Must("DROP MATERIALIZED VIEW reader");
+  client_->Must("DROP MATERIALIZED VIEW renamed");
+  client_->Must("ALTER MATERIALIZED VIEW renamed_twice RENAME TO renamed");
+  Shard(2).Must("DELETE FROM a WHERE id = 6");
+  client_->Must("FLUSH");
   client_->Must("CREATE ROLE view_reader");
   client_->Must("SET ROLE view_reader");
   Answer refused = client_->Query("SELECT * FROM renamed");

@@ -192,7 +192,8 @@ class RandomViews : public LiveView {
   // What may go wrong while processes are killed, and says nothing about the views.
   static bool Passes(const std::string& sqlstate) {
     return sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "40001" ||
-           sqlstate == "42P01" || sqlstate == "55000" || sqlstate == "42704" || sqlstate == "2BP01";
+           sqlstate == "40P01" || sqlstate == "42P01" || sqlstate == "55000" ||
+           sqlstate == "42704" || sqlstate == "2BP01";
   }
   Answer Try(const std::string& sql) {
     Answer answer = client_->Query(sql);
