@@ -18,8 +18,8 @@ namespace sluice {
 
 class CompiledView {
  public:
-  // `info` tells what a relation that the view reads stores, `stored` gives its rows. Refuses (0A000) by name what cannot be
-  // maintained. `create`: operators' tables are made.
+  // `info` tells what a relation that the view reads stores, `stored` gives its rows. Refuses
+  // (0A000) by name what cannot be maintained. `create`: operators' tables are made.
   CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan, StoreTransaction* transaction,
                bool create, const std::function<const RelationInfo&(Oid)>& info,
                std::function<const StoredRelation&(Oid)> stored);

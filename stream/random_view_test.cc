@@ -110,7 +110,8 @@ const std::vector<std::string>& Queries() {
       "SELECT a.n, b.n AS m FROM (SELECT count(*) AS n, max(k) AS k FROM t) a FULL JOIN (SELECT "
       "count(*) AS n, max(g) AS k FROM l) b ON a.k = b.k",
       "SELECT (SELECT v FROM l) AS x",
-      "SELECT id, (SELECT sum(x) FROM (SELECT v AS x FROM l WHERE l.g < t.k UNION ALL SELECT v FROM "
+      "SELECT id, (SELECT sum(x) FROM (SELECT v AS x FROM l WHERE l.g < t.k UNION ALL SELECT v "
+      "FROM "
       "u WHERE u.k = t.k) y) AS s FROM t",
       "SELECT id FROM t WHERE v NOT IN (SELECT v FROM l)",
       "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) x WHERE n > 1",

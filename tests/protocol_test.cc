@@ -354,18 +354,21 @@ TEST_F(Protocol, DescribeTellsParameterAndColumnTypes) {
   auto messages = client.UntilReady();
   ASSERT_EQ(Types(messages), "1tTZ");
   EXPECT_EQ(messages[1].body, Body().Int<int16_t>(1).Int<int32_t>(23).bytes());
+  // Each is a column of a relation, and by which number.
+  auto table =
+      static_cast<int32_t>(std::stol(Client(cluster_->Url()).Value("SELECT 'big'::regclass::oid")));
   Body expected;
   expected.Int<int16_t>(2);
   expected.CString("id")
-      .Int<int32_t>(0)
-      .Int<int16_t>(0)
+      .Int<int32_t>(table)
+      .Int<int16_t>(1)
       .Int<int32_t>(23)
       .Int<int16_t>(4)
       .Int<int32_t>(-1)
       .Int<int16_t>(0);
   expected.CString("pad")
-      .Int<int32_t>(0)
-      .Int<int16_t>(0)
+      .Int<int32_t>(table)
+      .Int<int16_t>(2)
       .Int<int32_t>(25)
       .Int<int16_t>(-1)
       .Int<int32_t>(-1)

@@ -157,12 +157,18 @@ TEST_F(Server, EveryProcessKindShowsItselfAndItsWait) {
   Client other(cluster_->Url());
   other.Must("SET application_name = 'idler'");
   other.Must("BEGIN");
-  auto row =
-      client
-          .Must(
-              "SELECT state, wait_event_type, wait_event, query, usename FROM pg_stat_activity "
-              "WHERE application_name = 'idler'")
-          .rows.at(0);
+  // A session says that it is idle a moment before it waits.
+  std::vector<std::optional<std::string>> row;
+  EXPECT_TRUE(Eventually(
+      [&] {
+        row = client
+                  .Must(
+                      "SELECT state, wait_event_type, wait_event, query, usename FROM "
+                      "pg_stat_activity WHERE application_name = 'idler'")
+                  .rows.at(0);
+        return row[1].has_value();
+      },
+      5));
   EXPECT_EQ(row[0], "idle in transaction");
   EXPECT_EQ(row[1], "Client");
   EXPECT_EQ(row[2], "ClientRead");
