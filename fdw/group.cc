@@ -50,7 +50,7 @@ Group::Group(Worker* worker, StreamGroup* shared)
 }
 
 Group::~Group() {
-  std::erase(worker_->groups->validating(), this);
+  std::erase(worker_->groups->validators(), this);
   for (uint32_t slot : shown_) HideStream(slot);
 }
 

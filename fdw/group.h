@@ -88,6 +88,8 @@ class Group {
   bool IsInDoubt(const Stream& stream) const;
   static Error InDoubtError(const Stream& stream);
   bool CanValidate() const;
+  bool IsTold() const;
+  void Meet(const std::shared_ptr<CarriedOut>& carried_out);
   bool IsOutdated(size_t stream, bool* retake) const;
 
   Worker* const worker_;
@@ -107,8 +109,9 @@ class Group {
   size_t gate_streams_ = 0;  // that have not passed it
   Timer gate_timer_;
   std::shared_ptr<CarriedOut> carried_out_;  // a decision's own
-  bool validates_ = false;
-  std::vector<std::shared_ptr<CarriedOut>> meanwhile_;  // under way when the gate was taken
+  bool compares_ = false;                    // a read that is not counted in Gate::snapshots …
+  bool validates_ = false;                   // … and is not done yet
+  std::vector<std::shared_ptr<CarriedOut>> meanwhile_;  // under way since the gate was taken
   std::vector<std::optional<TxidSnapshot>> taken_;      // by stream
 };
 
@@ -144,8 +147,14 @@ class GroupSet {
   // A group may be done; a connection or chunks may have become free.
   void WantsReaping() { reap_ = true; }
   void WantsAdmission() { admit_ = true; }
-  // Groups that wait for transactions to be over.
-  std::vector<Group*>& validating() { return validating_; }
+  // Groups that compare their snapshots with the transactions that are carried out meanwhile.
+  std::vector<Group*>& validators() { return validators_; }
+  // A decision comes (0), is being carried out (1), has been (-1).
+  void CountDecision(int by) {
+    decisions_ += by;
+    last_decision_us_ = worker_->now_us;
+  }
+  bool ExpectsDecisions() const;
   bool somebody_waits() const { return !waiting_.empty(); }
   Gate& GateOf(const std::string& server) { return gates_[server]; }
   // Once a round of the loop: admits what can be admitted, in turn, and lets go of what is done.
@@ -167,7 +176,9 @@ class GroupSet {
   Worker* const worker_;
   std::unordered_map<StreamGroup*, std::unique_ptr<Group>> groups_;
   std::deque<Group*> waiting_;
-  std::vector<Group*> validating_;
+  std::vector<Group*> validators_;
+  int decisions_ = 0;  // groups that hold gates
+  int64_t last_decision_us_ = 0;
   std::unordered_map<std::string, Gate> gates_;  // by server
   Timer retry_timer_;                            // backends give chunks back without telling
   Timer doubt_timer_;                            // groups wait no longer for servers in doubt

@@ -6,7 +6,8 @@
 // transactions under way are called on the servers, a read takes its snapshots meanwhile, but
 // before its statements are sent they are compared: each such transaction must be seen by all of
 // them or by none. Where one server was ahead, the others' snapshots are taken anew when they have
-// caught up. (Transactions that begin to be carried out later wait until the snapshots are good.)
+// caught up. While there are no such transactions a read sends all at once, and one that comes then
+// waits for its snapshots.
 #include <charconv>
 
 #include "common/assert.h"
@@ -21,6 +22,8 @@ constexpr int64_t kGateUs = 5'000'000;
 // So long a read waits for a server in doubt; then what it wants there is refused.
 constexpr int64_t kDoubtUs = 5'000'000;
 constexpr int64_t kDoubtRetryUs = 100'000;
+// So long after a decision others are expected: readers compare rather than make them wait.
+constexpr int64_t kRecentUs = 100'000;
 
 bool IsPostgres(const Stream& stream) {
   return stream.kind != StreamKind::kLines && stream.kind != StreamKind::kReplay;
@@ -52,32 +55,41 @@ void Group::FindGate() {
   // A snapshot on one server is whole by itself.
   if (servers.size() > 1 || shared_->gate == StreamGate::kDecision)
     gate_servers_.assign(servers.begin(), servers.end());
+  if (shared_->gate == StreamGate::kDecision) worker_->groups->CountDecision(0);
 }
 
 void Group::TakeGate() {
   gate_streams_ = shared_->streams.size();
   if (gate_servers_.empty()) return;
   holds_gate_ = true;
+  GroupSet& groups = *worker_->groups;
   bool snapshot = shared_->gate == StreamGate::kSnapshot;
+  compares_ = validates_ = snapshot && CanValidate() && groups.ExpectsDecisions();
+  if (compares_) groups.validators().push_back(this);
+  if (!snapshot) groups.CountDecision(1);
   if (!snapshot && gate_servers_.size() > 1) {
     carried_out_ = std::make_shared<CarriedOut>();
     for (const Stream& stream : shared_->streams)
       carried_out_->xids[ServerOf(*stream.connection)] = stream.xid;
+    for (Group* reader : groups.validators()) reader->Meet(carried_out_);
   }
-  std::map<std::shared_ptr<CarriedOut>, int> met;
   for (const std::string& server : gate_servers_) {
-    Gate& gate = worker_->groups->GateOf(server);
-    (snapshot ? gate.snapshots : gate.decisions)++;
+    Gate& gate = groups.GateOf(server);
+    if (!compares_) (snapshot ? gate.snapshots : gate.decisions)++;
     if (carried_out_ != nullptr) gate.carried_out.insert(carried_out_);
-    if (snapshot)
-      for (const auto& carried_out : gate.carried_out) met[carried_out]++;
+    if (compares_)
+      for (const auto& carried_out : gate.carried_out) Meet(carried_out);
   }
-  // Who is met on one server only is seen whole or not at all.
-  for (const auto& [carried_out, servers] : met)
-    if (servers > 1) meanwhile_.push_back(carried_out);
-  validates_ = !meanwhile_.empty();
   taken_.resize(shared_->streams.size());
   gate_timer_.Arm(worker_->now_us + kGateUs);
+}
+
+// Who is met on one server only is seen whole or not at all.
+void Group::Meet(const std::shared_ptr<CarriedOut>& carried_out) {
+  auto shared = std::ranges::count_if(
+      gate_servers_, [&](const std::string& server) { return carried_out->xids.contains(server); });
+  if (shared > 1 && std::ranges::find(meanwhile_, carried_out) == meanwhile_.end())
+    meanwhile_.push_back(carried_out);
 }
 
 void Group::OnGatePassed() {
@@ -93,14 +105,16 @@ void Group::LeaveGate() {
   if (!std::exchange(holds_gate_, false)) return;
   for (const std::string& server : gate_servers_) {
     Gate& gate = worker_->groups->GateOf(server);
-    (shared_->gate == StreamGate::kSnapshot ? gate.snapshots : gate.decisions)--;
+    if (!compares_) (shared_->gate == StreamGate::kSnapshot ? gate.snapshots : gate.decisions)--;
     if (carried_out_ != nullptr) gate.carried_out.erase(carried_out_);
   }
-  std::erase(worker_->groups->validating(), this);
+  std::vector<Group*>& validators = worker_->groups->validators();
+  std::erase(validators, this);
+  if (shared_->gate == StreamGate::kDecision) worker_->groups->CountDecision(-1);
   if (carried_out_ != nullptr) {
     carried_out_->over = true;
-    std::vector<Group*> waiting = worker_->groups->validating();
-    for (Group* group : waiting) group->Validate();
+    for (Group* reader : std::vector<Group*>(validators))
+      if (std::ranges::find(validators, reader) != validators.end()) reader->Validate();
   }
   worker_->groups->WantsAdmission();
 }
@@ -135,6 +149,16 @@ bool Group::CanValidate() const {
          });
 }
 
+// One server's decision is the rest of one that is in doubt; such servers are closed for readers.
+bool Group::IsTold() const {
+  return gate_servers_.size() < 2 ||
+         std::ranges::all_of(shared_->streams, [](const Stream& s) { return s.xid != 0; });
+}
+
+bool GroupSet::ExpectsDecisions() const {
+  return decisions_ > 0 || worker_->now_us - last_decision_us_ < kRecentUs;
+}
+
 void Group::OnSnapshot(size_t stream, const std::string& text) {
   taken_[stream] = TxidSnapshot::Parse(text);
   if (!taken_[stream])
@@ -165,8 +189,6 @@ bool Group::IsOutdated(size_t stream, bool* retake) const {
 
 void Group::Validate() {
   if (!validates_ || closing_) return;
-  auto& waiting = worker_->groups->validating();
-  std::erase(waiting, this);
   for (size_t i = 0; i < tasks_.size(); i++)
     if (IsPostgres(shared_->streams[i]) && !tasks_[i]->ended() && !taken_[i]) return;
   std::vector<size_t> again;
@@ -185,10 +207,10 @@ void Group::Validate() {
   if (!good) {
     for (size_t i : again) taken_[i].reset();
     for (size_t i : again) tasks_[i]->RetakeSnapshot();
-    if (again.empty()) waiting.push_back(this);
-    return;
+    return;  // or once those that are waited for are over
   }
   validates_ = false;
+  std::erase(worker_->groups->validators(), this);
   for (auto& task : tasks_)
     if (!task->ended()) task->Proceed();
 }
@@ -221,6 +243,7 @@ void Group::OnDecisionEnded(const Stream& stream) {
 
 void Group::OnGateTimeout() {
   if (shared_->gate == StreamGate::kSnapshot) {
+    validates_ = false;
     Error error =
         MakeError(sqlstate::kQueryCanceled, "timeout while taking snapshots on several servers");
     for (auto& task : tasks_) task->OnGateTimeout(error);
@@ -236,11 +259,13 @@ bool GroupSet::PassesGate(const Group& group, Claims* claims) {
   bool snapshot = group.shared()->gate == StreamGate::kSnapshot;
   const std::set<std::string>& before = snapshot ? claims->decisions : claims->snapshots;
   bool open = true, doubtful = false, validates = snapshot && group.CanValidate();
+  // Whose transaction has no known numbers cannot be told apart by anyone.
+  if (!snapshot && !group.IsTold() && !validators_.empty()) open = false;
   for (const std::string& server : group.gate_servers_) {
     const Gate& gate = GateOf(server);
     int others = snapshot ? gate.decisions : gate.snapshots;
     if (validates) others -= static_cast<int>(std::ranges::count_if(gate.carried_out, IsKnown));
-    open = open && others == 0 && !before.contains(server);
+    open = open && others == 0 && (validates || !before.contains(server));
     doubtful = doubtful || (snapshot && !gate.in_doubt.empty());
   }
   if (open && (!doubtful || worker_->now_us - group.opened_us_ >= kDoubtUs)) return true;
