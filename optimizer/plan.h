@@ -102,7 +102,7 @@ struct ViewScanPlan : Plan {
   Oid relation;
   std::string_view relation_name;             // for EXPLAIN
   std::span<const std::string_view> columns;  // the relation's, by name: one an output column
-  // The view's index by which the Filter above is looked up; kInvalidOid: by its key, or not at all.
+  // The view's index by which the Filter above is looked up; kInvalidOid: by its key or not at all.
   Oid index = kInvalidOid;
   std::string_view index_name = {};
 };

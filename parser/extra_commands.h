@@ -1,6 +1,6 @@
 // Commands that Postgres's grammar does not have: FLUSH, WAIT [MATERIALIZED VIEW name], CANCEL JOBS
-// id, …, SUBSCRIBE TO name. They are written as calls of procedures, so that everything behind the grammar treats them
-// as any statement.
+// id, …, SUBSCRIBE TO name. They are written as calls of procedures, so that everything behind the
+// grammar treats them as any statement.
 #pragma once
 
 #include <optional>

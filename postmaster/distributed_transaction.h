@@ -124,7 +124,7 @@ class DistributedTransaction {
   std::vector<Participant> participants_;
   std::map<Oid, size_t> by_server_;  // servers that are one database share a participant
   std::string begin_sql_;
-  bool locked_first_ = false;  // … and TakeSnapshots is still to come
+  bool locked_first_ = false;       // … and TakeSnapshots is still to come
   std::optional<DecisionLog> log_;  // opened with the first decision
 };
 

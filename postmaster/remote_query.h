@@ -17,7 +17,7 @@ struct RemoteQuery {
   Oid server;
   std::string sql;
   StreamTransaction transaction = {};  // pin 0: RemoteSession's
-  uint64_t xid = 0;  // Stream::xid
+  uint64_t xid = 0;                    // Stream::xid
 };
 
 using RemoteRow = std::vector<std::optional<std::string>>;

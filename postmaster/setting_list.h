@@ -123,7 +123,7 @@
   X("fresh_reads", kBool, kUser, "", "off", 0, 0, "", false, "Live views", \
     "Queries of materialized views wait until all that was committed before is in them.") \
   X("subscription_retention", kInt, kSighup, "s", "3600", 1, 2147483647, "", false, "Live views", \
-    "Time for which changes of a subscribed materialized view are kept, for a subscriber to go on.") \
+    "Time for which changes of a subscribed materialized view are kept, to go on from.") \
   X("default_transaction_read_only", kBool, kUser, "", "off", 0, 0, "", true, "Statements", \
     "Whether new transactions are read-only.") \
   X("default_transaction_deferrable", kBool, kUser, "", "off", 0, 0, "", false, "Statements", \

@@ -147,8 +147,7 @@ void CheckForInterrupts() {
     Throw(sqlstate::kQueryCanceled, "parallel worker was stopped by its leader");
   if (my_proc->cancel_requested.load(std::memory_order_relaxed) != 0) {
     my_proc->cancel_requested.store(0, std::memory_order_relaxed);
-    if (!TakeDeadlock())
-      Throw(sqlstate::kQueryCanceled, "canceling statement due to user request");
+    if (!TakeDeadlock()) Throw(sqlstate::kQueryCanceled, "canceling statement due to user request");
   }
   CheckDeadline();
   // The client's end is a system call away, and no hurry: looked at now and then.

@@ -50,7 +50,7 @@ struct SharedMemory {
   // M2: counters from 1; relaxed: only that they differ matters.
   std::atomic<uint64_t> next_query_id;
   std::atomic<uint64_t> next_pin;
-  std::atomic<uint32_t> io_uses_epoll;       // set by the io worker: shown in `sluice status`
+  std::atomic<uint32_t> io_uses_epoll;  // set by the io worker: shown in `sluice status`
   // Set by the io worker: groups that wait for chunks or connections. Relaxed: a hint to those who
   // hold some and do not need them now.
   std::atomic<uint32_t> groups_waiting;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "optimizer/view_plan.h"
+#include "stream/delta_apply.h"
 #include "stream/delta_buffer.h"
 #include "stream/delta_operator.h"
-#include "stream/delta_apply.h"
 #include "stream/delta_scan.h"
 #include "stream/row_codec.h"
 #include "stream/stored_relation.h"

@@ -24,7 +24,7 @@ struct GraphNode {
   // View.
   std::unique_ptr<CompiledView> compiled;
   std::vector<std::unique_ptr<ViewIndex>> indexes;  // of info.indexes, in their order
-  std::map<Oid, Edge> edges;  // by input
+  std::map<Oid, Edge> edges;                        // by input
   bool edges_changed = false;
   bool pushed = false;  // something was pushed that is not finished yet
 

@@ -1,6 +1,7 @@
 // Inside stream/: the tables of the store, and how its own records lie in them.
 //
-//   m   generation, epoch; R + oid → RelationInfo; E + view + input → Edge; L + view → ChangeLogMark
+//   m   generation, epoch; R + oid → RelationInfo; E + view + input → Edge;
+//       L + view → ChangeLogMark
 //   f   the feeding half's records
 //   x   view + digest → errors of rows
 //   i…  indexes of views
@@ -26,7 +27,8 @@ struct ViewStore::Impl {
   bool map_full = false;    // met: the next epoch starts with a larger map
   int snapshots = 0;        // alive in this process
   uint64_t generation = 0;  // of the set of relations whose tables are open here
-  // A read transaction that is over: renewed it costs nothing, a new one clears room for all tables.
+  // A read transaction that is over: renewed it costs nothing, a new one clears room for all
+  // tables.
   MDB_txn* idle = nullptr;
   // Relations' records as they were read last.
   struct KnownRelation {
