@@ -17,7 +17,15 @@ std::string_view FromVal(const MDB_val& val) {
 
 }  // namespace
 
+// A process writes one store at most.
+static bool map_full = false;
+
+bool TakeMapFull() {
+  return std::exchange(map_full, false);
+}
+
 Error LmdbError(int code, std::string_view what) {
+  if (code == MDB_MAP_FULL) map_full = true;
   SqlState state = sqlstate::kIoError;
   if (code == ENOSPC || code == EDQUOT || code == MDB_MAP_FULL) state = sqlstate::kDiskFull;
   if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)

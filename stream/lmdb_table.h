@@ -12,6 +12,8 @@
 namespace sluice {
 
 Error LmdbError(int code, std::string_view what);
+// Whether a write met a full map since this was last asked.
+bool TakeMapFull();
 inline void CheckLmdb(int code, std::string_view what) {
   if (code != 0) throw QueryError(LmdbError(code, what));
 }

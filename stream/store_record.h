@@ -24,7 +24,6 @@ struct ViewStore::Impl {
   MDB_env* env = nullptr;
   ViewStoreOptions options;
   size_t map_bytes = 0;
-  bool map_full = false;    // met: the next epoch starts with a larger map
   int snapshots = 0;        // alive in this process
   uint64_t generation = 0;  // of the set of relations whose tables are open here
   // A read transaction that is over: renewed it costs nothing, a new one clears room for all

@@ -153,8 +153,7 @@ void ViewGraph::Impl::Commit() {
     UpdateStates();
     SaveChanged();
     CheckLmdb(mdb_txn_commit(std::exchange(transaction.txn, nullptr)), "write");
-  } catch (const QueryError& e) {
-    if (e.error.state == sqlstate::kDiskFull) store->impl().map_full = true;
+  } catch (const QueryError&) {
     if (transaction.txn == nullptr) {
       nodes.clear();
       loaded = false;

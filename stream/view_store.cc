@@ -76,11 +76,11 @@ void ViewStore::Impl::GrowMap() {
   CheckLmdb(mdb_env_info(env, &info), "look at");
   CheckLmdb(mdb_env_stat(env, &stat), "look at");
   size_t used = (info.me_last_pgno + 1) * stat.ms_psize;
-  if (snapshots > 0 || (!map_full && used < map_bytes / 2)) return;
+  // Whatever of the epoch met the full map, the next one has a larger one.
+  if (snapshots > 0 || (!TakeMapFull() && used < map_bytes / 2)) return;
   DropIdle();
   CheckLmdb(mdb_env_set_mapsize(env, map_bytes * 2), "enlarge");
   map_bytes *= 2;
-  map_full = false;
 }
 
 // Tables can only be opened in a transaction that ends before others use them.
