@@ -187,6 +187,8 @@ int TimeoutMs(int64_t deadline_us) {
 
 // `fds[0]` may be the client's socket: its end ends the statement.
 void WaitWatchingClient(WaitEvent event, std::span<pollfd> fds, int timeout_ms) {
+  // A request whose latch was set before the caller reset it would wake nobody any more.
+  CheckForInterrupts();
   fds[0] = {client_socket, POLLRDHUP, 0};
   bool watch = client_socket >= 0 && interrupt_holdoff_count == 0;
   WaitLatch(&my_proc->latch, watch ? fds : fds.subspan(1), timeout_ms, event);

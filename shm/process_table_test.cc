@@ -34,6 +34,17 @@ TEST_F(ProcessTableTest, ACancelIsThrownOnceAndATerminateStays) {
   EXPECT_EQ(Caught(CheckForInterrupts), Text());
 }
 
+// The latch was set for it and reset by the loop that is about to wait.
+TEST_F(ProcessTableTest, ARequestBeforeTheResetIsNotSleptOver) {
+  my_proc->cancel_requested.store(1);
+  SetLatch(&my_proc->latch);
+  ResetLatch(&my_proc->latch);
+  statement_deadline_us = MonotonicUs() + 5'000'000;  // or the test hangs
+  Text cancel{"57014", "canceling statement due to user request"};
+  EXPECT_EQ(Caught([] { WaitInterruptibly(WaitEvent::kHashBuild); }), cancel);
+  statement_deadline_us = 0;
+}
+
 TEST_F(ProcessTableTest, AStatementTimeoutEndsAWait) {
   statement_deadline_us = MonotonicUs() + 2000;
   Text timeout{"57014", "canceling statement due to statement timeout"};

@@ -163,10 +163,11 @@ class QueryMaker {
                       random_->Of(s.Columns('i')), random_->Of(r.Columns('i')), Condition(s, "y."));
     return {sql, {'i', 't'}};
   }
-  // All columns order it: nothing is left to choose.
+  // All columns order it (by number: a name would be an output column's): nothing is left to
+  // choose.
   ViewQuery TopN(const Shape& r) {
-    return {fmt::format("SELECT {0} AS a, {1} AS b FROM {2} ORDER BY {1} {3}, {0} LIMIT {4}",
-                        Int(r), Any(r, 't'), r.name, random_->OneIn(2) ? "DESC" : "NULLS FIRST",
+    return {fmt::format("SELECT {0} AS a, {1} AS b FROM {2} ORDER BY 2 {3}, 1 LIMIT {4}", Int(r),
+                        Any(r, 't'), r.name, random_->OneIn(2) ? "DESC" : "NULLS FIRST",
                         1 + random_->Below(30)),
             {'i', 't'}};
   }
