@@ -149,6 +149,24 @@ TEST_F(Clients, PgDumpTellsTheSchema) {
     EXPECT_EQ(output.text.find(part), std::string::npos) << part << "\n" << output.text;
 }
 
+// As it is: its own initialisation and scripts.
+TEST_F(Clients, Pgbench) {
+  const std::string pgbench = "/usr/lib/postgresql/15/bin/pgbench";
+  Output made = RunShell(fmt::format("{} -i '{}'", pgbench, cluster_->Url()));
+  ASSERT_EQ(made.status, 0) << made.text;
+  for (const char* mode : {"simple", "extended", "prepared"})
+    for (const char* script : {"tpcb-like", "simple-update", "select-only"}) {
+      Output run = RunShell(
+          fmt::format("{} -n -M {} -b {} -c 4 -t 10 '{}'", pgbench, mode, script, cluster_->Url()));
+      EXPECT_EQ(run.status, 0) << run.text;
+      EXPECT_NE(run.text.find("actually processed: 40/40"), std::string::npos) << run.text;
+    }
+  Client client(cluster_->Url());
+  std::string deltas = client.Value("SELECT sum(delta) FROM pgbench_history");
+  EXPECT_EQ(client.Value("SELECT sum(abalance) FROM pgbench_accounts"), deltas);
+  EXPECT_EQ(client.Value("SELECT count(*) FROM pgbench_history"), "240");
+}
+
 // Views that are queries here must look as Postgres's do: names, types and order of columns.
 TEST_F(Clients, SystemViewsHavePostgresColumns) {
   Client client(cluster_->Url());
