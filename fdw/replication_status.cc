@@ -1,5 +1,6 @@
 #include "fdw/replication_status.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "fdw/connection.h"
@@ -35,12 +36,16 @@ ReplicationStatus::ReplicationStatus(Worker* worker, Connection* connection, Str
 void ReplicationStatus::Send() {
   timer_.Arm(worker_->now_us + kStatusIntervalUs);
   if (connection_->unsent_bytes() > kUnsentBytesMax) return;
-  uint64_t lsn = stream_->confirmed_lsn.load(std::memory_order_relaxed);  // S4
+  uint64_t confirmed = stream_->confirmed_lsn.load(std::memory_order_relaxed);  // S4
+  uint64_t received =
+      std::max(confirmed, stream_->received_lsn.load(std::memory_order_relaxed));  // S4
+  bool news = confirmed == received || confirmed != told_;
+  told_ = confirmed;
   char body[34];
   body[0] = 'r';
-  StoreBig<uint64_t>(body + 1, lsn);   // written
-  StoreBig<uint64_t>(body + 9, lsn);   // flushed
-  StoreBig<uint64_t>(body + 17, lsn);  // applied
+  StoreBig<uint64_t>(body + 1, received);               // written
+  StoreBig<uint64_t>(body + 9, news ? confirmed : 0);   // flushed
+  StoreBig<uint64_t>(body + 17, news ? confirmed : 0);  // applied
   StoreBig<int64_t>(body + 25, PostgresNowUs());
   body[33] = sent_++ % kUpdatesPerPing == 0 ? 1 : 0;
   connection_->request().CopyData(std::string_view(body, sizeof body));

@@ -365,6 +365,9 @@ int TransformTargetTable(ParseState& p, const PgQuery__RangeVar& var) {
     ThrowAt(p, -1, sqlstate::kInsufficientPrivilege,
             "permission denied: \"{}\" is a system catalog", var.relname);
   if (rel.kind == RelKind::kSubquery) RefuseAt(p, location, "writing to view \"{}\"", var.relname);
+  if (rel.table != nullptr && rel.table->kind == RelationKind::kMaterializedView)
+    ThrowAt(p, -1, sqlstate::kWrongObjectType, "cannot change materialized view \"{}\"",
+            var.relname);
   int index = AddRel(p, rel);
   p.names.push_back(MakeNsItem(p, index, var.alias));
   return index;

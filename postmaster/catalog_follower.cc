@@ -21,4 +21,11 @@ const std::shared_ptr<const Catalog>& CatalogFollower::Refresh() {
   return catalog_;
 }
 
+std::shared_ptr<const Catalog> CatalogFollower::Newest() {
+  uint64_t generation = shared_memory->catalog_generation.load(std::memory_order_acquire);
+  if (generation != newest_generation_) newest_ = store_->Load();
+  newest_generation_ = generation;
+  return newest_;
+}
+
 }  // namespace sluice

@@ -15,6 +15,8 @@ class CatalogFollower {
   explicit CatalogFollower(const std::string& directory);
 
   const std::shared_ptr<const Catalog>& Refresh();
+  // The newest too, for a look at it: this process's types and collations stay another's.
+  std::shared_ptr<const Catalog> Newest();
   // After a commit of this process, or when changes that were never committed have been registered.
   void Forget() { seen_generation_ = ~uint64_t{0}; }
   CatalogStore* store() { return store_.get(); }
@@ -23,6 +25,8 @@ class CatalogFollower {
   std::unique_ptr<CatalogStore> store_;
   std::shared_ptr<const Catalog> catalog_;
   uint64_t seen_generation_ = ~uint64_t{0};  // of shared memory, when catalog_ was loaded
+  std::shared_ptr<const Catalog> newest_;
+  uint64_t newest_generation_ = ~uint64_t{0};  // the same, of newest_
 };
 
 }  // namespace sluice

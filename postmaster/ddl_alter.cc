@@ -229,6 +229,8 @@ void CheckKind(const Relation& relation, PgQuery__ObjectType wanted) {
 }
 
 void RenameColumn(Ddl& ddl, Relation* relation, std::string_view from, std::string_view to) {
+  if (relation->kind == RelationKind::kMaterializedView)
+    Refuse("renaming a column of a materialized view is not supported");
   if (relation->FindColumn(from) < 0)
     Throw(sqlstate::kUndefinedColumn, "column \"{}\" does not exist", from);
   if (IsInherited(ddl, *relation, from))
@@ -255,6 +257,7 @@ void RenameRelation(Ddl& ddl, Relation* relation, std::string_view to) {
     view.view_sql = std::move(sql);
   }
   relation->name = to;
+  if (relation->kind == RelationKind::kMaterializedView) RenewIndexDefinitions(relation);
 }
 
 void RenameSchema(Ddl& ddl, std::string_view from, std::string_view to) {
@@ -269,6 +272,7 @@ void RenameSchema(Ddl& ddl, std::string_view from, std::string_view to) {
     if (relation.schema != from) continue;
     RefuseIfViewUses(ddl, relation, "renaming the schema");
     relation.schema = to;
+    if (relation.kind == RelationKind::kMaterializedView) RenewIndexDefinitions(&relation);
   }
   Schema renamed = std::move(found->second);
   ddl.catalog.schemas.erase(found);
@@ -398,6 +402,7 @@ void AlterSchema(Ddl& ddl, const PgQuery__AlterObjectSchemaStmt& alter) {
   if (relation->is_distributed()) return MoveDistributed(ddl, relation, schema);
   RefuseIfViewUses(ddl, *relation, "moving");
   relation->schema = schema;
+  if (relation->kind == RelationKind::kMaterializedView) RenewIndexDefinitions(relation);
   ddl.changed = true;
 }
 

@@ -370,7 +370,7 @@ void Truncate(Ddl& ddl, const PgQuery__TruncateStmt& truncate) {
   std::vector<Oid> tables;
   for (size_t i = 0; i < truncate.n_relations; i++) {
     const Relation& table = GetRelation(ddl, *truncate.relations[i]->range_var);
-    if (table.kind == RelationKind::kView)
+    if (table.kind == RelationKind::kView || table.kind == RelationKind::kMaterializedView)
       Throw(sqlstate::kWrongObjectType, "\"{}\" is not a table", table.name);
     tables.push_back(table.oid);
     for (const Relation* leaf : ddl.catalog.Leaves(table)) {
@@ -399,6 +399,10 @@ void LockTables(Ddl& ddl, const PgQuery__LockStmt& lock) {
     Throw(sqlstate::kNoActiveSqlTransaction, "LOCK TABLE can only be used in transaction blocks");
   for (size_t i = 0; i < lock.n_relations; i++) {
     const Relation& table = GetRelation(ddl, *lock.relations[i]->range_var);
+    if (table.kind == RelationKind::kMaterializedView)
+      throw QueryError(MakeError(sqlstate::kWrongObjectType, "cannot lock relation \"{}\"",
+                                 table.name)
+                           .Detail("This operation is not supported for materialized views."));
     // Servers in their order, one after the other: two sessions that lock the same table wait for
     // each other on the first, and never in a circle.
     for (const Relation* leaf : ddl.catalog.Leaves(table)) {

@@ -50,6 +50,8 @@ void RenameDistributedColumn(Ddl& ddl, Relation* table, const std::string& from,
                              const std::string& to);
 void RenameDistributed(Ddl& ddl, Relation* table, const std::string& to);
 void RenameConstraint(Ddl& ddl, const PgQuery__RenameStmt& rename);
+// Of a materialized view whose name, schema or columns have other names now.
+void RenewIndexDefinitions(Relation* view);
 void RenameIndex(Ddl& ddl, const PgQuery__RenameStmt& rename);
 void MoveDistributed(Ddl& ddl, Relation* table, const std::string& schema);
 void Truncate(Ddl& ddl, const PgQuery__TruncateStmt& truncate);

@@ -109,6 +109,10 @@ static std::string ViewIndexDefinition(const Relation& view, const Index& index)
                      QuoteQualified(view.schema, view.name), columns);
 }
 
+void RenewIndexDefinitions(Relation* view) {
+  for (Index& index : view->indexes) index.definition = ViewIndexDefinition(*view, index);
+}
+
 // A change of the catalog only: the view worker builds the index behind the view's back; until then
 // queries do without.
 static void CreateViewIndex(Ddl& ddl, const PgQuery__IndexStmt& create, Relation* view) {
@@ -217,10 +221,8 @@ void RenameIndex(Ddl& ddl, const PgQuery__RenameStmt& rename) {
   CheckNameFree(ddl, table.schema, rename.newname, false);
   if (table.kind == RelationKind::kMaterializedView) {
     for (Index& index : table.indexes)
-      if (index.name == name) {
-        index.name = rename.newname;
-        index.definition = ViewIndexDefinition(table, index);
-      }
+      if (index.name == name) index.name = rename.newname;
+    RenewIndexDefinitions(&table);
     ddl.changed = true;
     return;
   }

@@ -159,7 +159,10 @@ class Session {
   bool IsViewCreated(const Relation& view);
   void RefuseOwnViews(std::span<const Oid> views);
   void WaitForViewsOf(const Query& query);
+  void WaitForViewsOf(const CompletionRequest& completion);
   void WaitForViewsOf(const RawStatement& raw);
+  void WaitUntilReadable(std::span<const Relation* const> views);
+  void WaitUntilCreated(std::span<const Oid> views);
   void FlushViews();
   void FinishViews();
   void RemoveViews(std::vector<Oid> views);
@@ -169,7 +172,7 @@ class Session {
   [[noreturn]] void RunSubscribe(const PgQuery__FuncCall& call);
   void SendSnapshot(std::unique_ptr<ViewSnapshot> snapshot, const RelationInfo& view,
                     const std::function<void(const Batch&)>& send);
-  void CancelJob(Oid job);
+  void CancelJobs(const PgQuery__FuncCall& call);
   void NoticeBackgroundDdl();
 
   // --- session_setting.cc

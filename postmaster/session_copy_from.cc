@@ -37,6 +37,16 @@ std::string InsertFor(const PgQuery__CopyStmt& command, const std::vector<std::s
                      values);
 }
 
+// What an INSERT would be refused for too, in other words.
+void RequireCopyTarget(const Catalog& catalog, const std::vector<std::string>& search_path,
+                       const PgQuery__RangeVar& target) {
+  bool qualified = target.schemaname != nullptr && *target.schemaname != 0;
+  const Relation* table = qualified ? catalog.FindRelation(target.schemaname, target.relname)
+                                    : catalog.FindRelation(search_path, target.relname);
+  if (table != nullptr && table->kind == RelationKind::kMaterializedView)
+    Throw(sqlstate::kWrongObjectType, "cannot copy to materialized view \"{}\"", target.relname);
+}
+
 // How a shard is to read the lines; no header is sent on.
 std::string ShardOptions(const CopyOptions& options, std::span<const std::string> names) {
   if (options.format == CopyFormat::kBinary) return "FORMAT binary";
@@ -326,6 +336,7 @@ std::string Session::RunCopyFrom(const Statement& statement) {
     Refuse("COPY FROM a file is not supported");
   if (settings_.Boolean("transaction_read_only"))
     Throw(sqlstate::kReadOnlySqlTransaction, "cannot execute COPY FROM in a read-only transaction");
+  RequireCopyTarget(*catalog_, SearchPath(settings_, current_user()), *command.relation);
   // Without a list of columns the table says which there are.
   std::vector<std::string> names;
   for (size_t i = 0; i < command.n_attlist; i++) names.push_back(command.attlist[i]->string->sval);

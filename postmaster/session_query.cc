@@ -190,6 +190,7 @@ std::unique_ptr<RunningQuery> Session::MakeRunning(Statement* statement, Arena* 
     }
   }
   RequireMayRun(*catalog_, CurrentRole(), statement->completion->request);
+  WaitForViewsOf(statement->completion->request);
   return RunCompletion(session, *statement->completion, options);
 }
 

@@ -1,6 +1,7 @@
 // Live views as a session meets them: waiting for them, FLUSH, jobs.
 #include <charconv>
 #include <pg_query/pg_query.pb-c.h>
+#include <set>
 
 #include "catalog/quote.h"
 #include "common/log.h"
@@ -10,6 +11,7 @@
 #include "postmaster/session.h"
 #include "postmaster/view_definition.h"
 #include "postmaster/view_reader.h"
+#include "postmaster/view_verify.h"
 #include "shm/live_views.h"
 #include "shm/shared_memory.h"
 
@@ -18,20 +20,45 @@ namespace {
 
 constexpr std::string_view kDocumentation = "docs/live_views.md";
 
-void CollectViews(const Query& query, std::vector<const Relation*>* views);
+// The views that a query reads, and those that it verifies.
+class ReadViews {
+ public:
+  ReadViews(const Catalog& catalog, std::vector<std::string> search_path)
+      : catalog_(catalog), search_path_(std::move(search_path)) {}
 
-void CollectViews(const Expr& expr, std::vector<const Relation*>* views) {
-  if (expr.subquery != nullptr) CollectViews(*expr.subquery, views);
-  ForEachChild(expr, [&](const Expr& child) { CollectViews(child, views); });
-}
+  void Collect(const Query& query) {
+    for (const QueryRel& rel : query.rels) {
+      if (rel.table != nullptr) Add(*rel.table);
+      AddVerified(rel.virtual_name);
+    }
+    ForEachQueryExpr(query, [&](const Expr& expr) { Collect(expr); });
+    ForEachSubquery(query, [&](const Query& below) { Collect(below); });
+  }
+  void Collect(const CompletionRequest& completion) {
+    for (const CompletionTable& table : completion.tables) {
+      if (table.relation != nullptr) Add(*table.relation);
+      AddVerified(table.virtual_name);
+    }
+  }
+  const std::vector<const Relation*>& views() const { return views_; }
 
-void CollectViews(const Query& query, std::vector<const Relation*>* views) {
-  for (const QueryRel& rel : query.rels)
-    if (rel.table != nullptr && rel.table->kind == RelationKind::kMaterializedView)
-      views->push_back(rel.table);
-  ForEachQueryExpr(query, [&](const Expr& expr) { CollectViews(expr, views); });
-  ForEachSubquery(query, [&](const Query& below) { CollectViews(below, views); });
-}
+ private:
+  void Collect(const Expr& expr) {
+    if (expr.subquery != nullptr) Collect(*expr.subquery);
+    ForEachChild(expr, [&](const Expr& child) { Collect(child); });
+  }
+  void Add(const Relation& relation) {
+    if (relation.kind == RelationKind::kMaterializedView) views_.push_back(&relation);
+  }
+  void AddVerified(std::string_view virtual_name) {
+    std::string_view view = VerifiedView(virtual_name);
+    if (!view.empty()) views_.push_back(&FindViewByText(catalog_, search_path_, view));
+  }
+
+  const Catalog& catalog_;
+  const std::vector<std::string> search_path_;
+  std::vector<const Relation*> views_;
+};
 
 int64_t IntegerOf(const PgQuery__Node& node) {
   if (node.node_case == PG_QUERY__NODE__NODE_A_CONST &&
@@ -76,8 +103,18 @@ void Session::RefuseOwnViews(std::span<const Oid> views) {
 }
 
 void Session::WaitForViewsOf(const Query& query) {
-  std::vector<const Relation*> views;
-  CollectViews(query, &views);
+  ReadViews read(*catalog_, SearchPath(settings_, current_user()));
+  read.Collect(query);
+  WaitUntilReadable(read.views());
+}
+
+void Session::WaitForViewsOf(const CompletionRequest& completion) {
+  ReadViews read(*catalog_, SearchPath(settings_, current_user()));
+  read.Collect(completion);
+  WaitUntilReadable(read.views());
+}
+
+void Session::WaitUntilReadable(std::span<const Relation* const> views) {
   if (views.empty()) return;
   std::vector<Oid> oids;
   for (const Relation* view : views) oids.push_back(view->oid);
@@ -91,8 +128,14 @@ void Session::WaitForViewsOf(const Query& query) {
                                "creating_view_read = 'wait'."));
   }
   if (settings_.Boolean("fresh_reads")) FlushViews();
+  WaitUntilCreated(oids);
+}
+
+// What others drop meanwhile ends it, also in a transaction that has changed the catalog.
+void Session::WaitUntilCreated(std::span<const Oid> views) {
   WaitForViews(
-      config_.directory, [this] { return CommittedCatalog(); }, oids);
+      config_.directory,
+      [this] { return catalog_pending_ ? follower_->Newest() : CommittedCatalog(); }, views);
 }
 
 // CREATE TABLE AS: before the catalog is changed, for others may change it meanwhile.
@@ -139,8 +182,7 @@ void Session::FinishViews() {
   std::erase_if(views, [&](Oid view) { return catalog_->FindRelation(view) == nullptr; });
   if (settings_.Boolean("background_ddl")) return;
   try {
-    WaitForViews(
-        config_.directory, [this] { return CommittedCatalog(); }, views);
+    WaitUntilCreated(views);
   } catch (...) {
     // One that was refreshed stays, failed or not.
     std::erase_if(views, [&](Oid oid) {
@@ -191,7 +233,7 @@ std::optional<Session::CommandResult> Session::RunViewCommand(const RawStatement
     return CommandResult{"WAIT", std::nullopt};
   }
   if (name == "cancel_jobs") {
-    for (size_t i = 0; i < call.n_args; i++) CancelJob(static_cast<Oid>(IntegerOf(*call.args[i])));
+    CancelJobs(call);
     return CommandResult{"CANCEL JOBS", std::nullopt};
   }
   if (name == "subscribe") RunSubscribe(call);
@@ -214,16 +256,23 @@ void Session::RunWait(const PgQuery__FuncCall& call) {
     std::erase_if(views, [&, snapshot = LookAtViews(config_.directory)](Oid oid) {
       return StatusOfView(snapshot.get(), catalog_->relations.at(oid)).state == ViewState::kFailed;
     });
-  WaitForViews(
-      config_.directory, [this] { return CommittedCatalog(); }, views);
+  WaitUntilCreated(views);
 }
 
-// A job's number is its view's: cancelling it is dropping a view that is not created.
-void Session::CancelJob(Oid job) {
-  const Relation* view = catalog_->FindRelation(job);
-  if (view == nullptr || view->kind != RelationKind::kMaterializedView || IsViewCreated(*view))
-    Throw(sqlstate::kUndefinedObject, "job {} does not exist", job);
-  ParsedSql drop = ParseSql("DROP MATERIALIZED VIEW " + QuoteQualified(view->schema, view->name));
+// A job's number is its view's: cancelling it is dropping a view that is not created. All at once,
+// for they may read each other.
+void Session::CancelJobs(const PgQuery__FuncCall& call) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < call.n_args; i++) {
+    Oid job = static_cast<Oid>(IntegerOf(*call.args[i]));
+    const Relation* view = catalog_->FindRelation(job);
+    if (view == nullptr || view->kind != RelationKind::kMaterializedView || IsViewCreated(*view))
+      Throw(sqlstate::kUndefinedObject, "job {} does not exist", job);
+    names.insert(QuoteQualified(view->schema, view->name));
+  }
+  std::string sql = "DROP MATERIALIZED VIEW ";
+  for (const std::string& name : names) sql += (name == *names.begin() ? "" : ", ") + name;
+  ParsedSql drop = ParseSql(sql);
   RunDdlCommand(drop.statements()[0]);
 }
 

@@ -140,6 +140,7 @@ bool ShardFeed::Poll(int64_t now_us) {
     if (reader_.ready_bytes() < kReadyBytesMax)
       more = stream_->Poll(
           [this](size_t, const char* data, size_t size_bytes) { reader_.Take(data, size_bytes); });
+    stream_->stream(0).received_lsn.store(reader_.received_lsn(), std::memory_order_relaxed);  // S4
     if (reader_.received_lsn() >= replay_until_) replaying_ = false;
     shared_->server_lsn.store(reader_.server_lsn(), std::memory_order_relaxed);
     shared_->server_time_us.store(reader_.server_time_us(), std::memory_order_relaxed);

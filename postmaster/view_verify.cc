@@ -246,14 +246,16 @@ class Verification {
 
 }  // namespace
 
+std::string_view VerifiedView(std::string_view virtual_name) {
+  constexpr std::string_view kBefore = "verify ";
+  return virtual_name.starts_with(kBefore) ? virtual_name.substr(kBefore.size()) : "";
+}
+
 void VerifyView(const QuerySession& session, std::string_view name, const VirtualRowSink& sink) {
   const Relation& view =
       FindViewByText(*session.catalog, SearchPath(*session.settings, session.user), name);
   const Role* role = session.catalog->FindRole(session.user);
   if (role != nullptr) RequireOwner(*session.catalog, *role, view);
-  Oid oid = view.oid;
-  WaitForViews(
-      session.data_directory, [&] { return session.catalog; }, std::span(&oid, 1));
   // What the deadlock detector knows of this session is its own transaction's.
   auto& pin = transaction_table->slots[my_proc_number].pin;
   const uint64_t own = pin.load(std::memory_order_relaxed);  // T6

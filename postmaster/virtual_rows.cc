@@ -446,7 +446,8 @@ void ScanVirtualTable(const QuerySession& session, std::string_view name,
   if (name == "streams") return ScanStreams(row);
   if (name == "jobs") return ScanJobs(session, row);
   if (name == "shards") return ScanShards(*session.catalog, row);
-  if (name.starts_with("verify ")) return VerifyView(session, name.substr(7), row);
+  if (std::string_view view = VerifiedView(name); !view.empty())
+    return VerifyView(session, view, row);
   if (name == "status") return ScanStatus(row);
   if (name == "transactions") return ScanTransactions(session, row);
   const VirtualTable* table = FindVirtualTable("pg_catalog", name);

@@ -111,10 +111,10 @@ struct Stream {
   std::atomic<uint32_t> chunks_in_use;
   std::atomic<uint32_t> held_back;
 
-  // S4: kReplication: the position up to which the consumer has everything durably; stored
-  // (relaxed) by the consumer, loaded by the io worker, which tells it to the shard about once a
-  // second, also while the stream is held back.
-  std::atomic<uint64_t> confirmed_lsn;
+  // S4: kReplication: the positions up to which the consumer has everything, durably or at all;
+  // stored (relaxed) by the consumer, loaded by the io worker, which tells them to the shard about
+  // once a second, also while the stream is held back.
+  std::atomic<uint64_t> confirmed_lsn, received_lsn;
 
   // S3: statistics, relaxed; written by the io worker, read any time.
   std::atomic<uint64_t> rows, bytes, chunks, slices;

@@ -218,7 +218,10 @@ TEST_F(ViewJobs, AnUpstreamDoesNotWaitForItsDownstream) {
 // 6, 11
 TEST_F(ViewJobs, ATransactionCannotWaitForItsOwnViews) {
   MakeTable("a", "id int PRIMARY KEY", 10, "i");
-  for (const char* sql : {"SELECT * FROM mine", "WAIT", "WAIT MATERIALIZED VIEW mine"}) {
+  for (const char* sql :
+       {"SELECT * FROM mine", "WAIT", "WAIT MATERIALIZED VIEW mine",
+        "SELECT * FROM sluice.verify('mine')", "CREATE TABLE other AS SELECT * FROM mine",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM mine"}) {
     client_->Must("BEGIN");
     client_->Must("CREATE MATERIALIZED VIEW mine AS SELECT * FROM a");
     EXPECT_EQ(client_->Query(sql).sqlstate, "55000") << sql;
@@ -226,6 +229,30 @@ TEST_F(ViewJobs, ATransactionCannotWaitForItsOwnViews) {
   }
   EXPECT_EQ(client_->Query("SELECT * FROM mine").sqlstate, "42P01");
   EXPECT_EQ(Slots(), "0 0");
+}
+
+// 3: whatever it is that reads the view; and for nothing that another session drops meanwhile.
+TEST_F(ViewJobs, EverythingThatReadsACreatingViewWaits) {
+  MakeTable("a", "id int PRIMARY KEY", 10, "i");
+  client_->Must("SET creating_view_read = 'error'");
+  MakePaused("m1", "SELECT * FROM a");
+  for (const char* sql :
+       {"SELECT * FROM m1", "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM m1",
+        "SELECT * FROM sluice.verify('m1')", "COPY m1 TO STDOUT", "EXPLAIN ANALYZE TABLE m1",
+        "SELECT (SELECT count(*) FROM m1)", "CREATE TABLE other AS SELECT * FROM m1",
+        "INSERT INTO a SELECT id + 100 FROM m1", "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM m1"})
+    EXPECT_EQ(client_->Query(sql).message, "materialized view \"m1\" is still being created")
+        << sql;
+  Client waiting(cluster_->Url());
+  waiting.Must("BEGIN");
+  waiting.Must("CREATE ROLE nobody");  // its catalog is its own
+  waiting.Send("SELECT count(*) FROM m1");
+  EXPECT_FALSE(waiting.Await(0.5));
+  client_->Must("DROP MATERIALIZED VIEW m1");
+  std::optional<Answer> answer = waiting.Await(10);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->sqlstate, "42P01");
+  waiting.Must("ROLLBACK");
 }
 
 // 6
@@ -290,8 +317,14 @@ TEST_F(ViewJobs, JobsTellHowFarTheyAre) {
 TEST_F(ViewJobs, CancelledJobsNeverComeBack) {
   MakeTable("a", "id int PRIMARY KEY", 100, "i");
   for (const char* name : {"m1", "m2", "m3"}) MakePaused(name, "SELECT * FROM a");
+  // In any order, though one reads the other; all or none.
+  MakePaused("m4", "SELECT * FROM m1");
+  EXPECT_EQ(client_->Query("CANCEL JOBS " + Job("m2") + ", 1").sqlstate, "42704");
+  EXPECT_EQ(client_->Query("CANCEL JOBS " + Job("m1")).sqlstate, "2BP01");
+  EXPECT_EQ(client_->Must("SHOW JOBS").rows.size(), 4u);
   std::string m3 = Job("m3");
-  client_->Must(fmt::format("CANCEL JOBS {}, {}", Job("m1"), Job("m2")));
+  client_->Must(
+      fmt::format("CANCEL JOBS {}, {}, {}, {}", Job("m1"), Job("m2"), Job("m4"), Job("m2")));
   EXPECT_EQ(client_->Value("SELECT view FROM sluice.jobs"), "public.m3");
   client_->Must("CANCEL JOB " + m3);
   EXPECT_EQ(client_->Query("CANCEL JOBS " + m3).sqlstate, "42704");

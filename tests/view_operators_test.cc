@@ -234,6 +234,10 @@ TEST_F(ViewOperators, AnIndexIsBuiltInTheBackgroundAndLookedUp) {
             "CREATE INDEX by_k ON public.copies USING btree (k, s)");
   client.Must("REFRESH MATERIALIZED VIEW copies");
   check("refreshed");
+  client.Must("ALTER MATERIALIZED VIEW copies RENAME TO renamed");
+  EXPECT_EQ(client.Value("SELECT pg_get_indexdef('by_k'::regclass)"),
+            "CREATE INDEX by_k ON public.renamed USING btree (k, s)");
+  client.Must("ALTER MATERIALIZED VIEW renamed RENAME TO copies");
   client.Must("ALTER INDEX by_k RENAME TO by_key");
   client.Must("DROP INDEX by_key");
   EXPECT_EQ(client.Query("DROP INDEX by_key").sqlstate, "42704");
@@ -243,6 +247,38 @@ TEST_F(ViewOperators, AnIndexIsBuiltInTheBackgroundAndLookedUp) {
   EXPECT_EQ(client.Query("CREATE INDEX ON copies (nothing)").sqlstate, "42703");
   EXPECT_EQ(client.Query("CREATE INDEX bags_s ON copies (s)").sqlstate, "42P07");
   client.Must("DROP MATERIALIZED VIEW copies, bags");
+}
+
+// Its rows come from its query alone.
+TEST_F(ViewOperators, AViewIsNotWritten) {
+  Client client(cluster_->Url());
+  client.Must("CREATE TABLE base (id int PRIMARY KEY, k int)");
+  client.Must("INSERT INTO base VALUES (1, 1)");
+  client.Must("CREATE MATERIALIZED VIEW fixed AS SELECT id, k FROM base");
+  const std::string change = "cannot change materialized view \"fixed\"";
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"INSERT INTO fixed VALUES (2, 2)", change},
+      {"INSERT INTO fixed SELECT * FROM base", change},
+      {"INSERT INTO fixed DEFAULT VALUES RETURNING *", change},
+      {"UPDATE fixed SET k = 3", change},
+      {"UPDATE fixed f SET k = base.k FROM base WHERE base.id = f.id", change},
+      {"DELETE FROM fixed", change},
+      {"WITH d AS (DELETE FROM fixed RETURNING *) SELECT * FROM d", change},
+      {"COPY fixed FROM STDIN", "cannot copy to materialized view \"fixed\""},
+      {"COPY fixed (id) FROM STDIN", "cannot copy to materialized view \"fixed\""},
+      {"TRUNCATE fixed", "\"fixed\" is not a table"},
+      {"SELECT * FROM fixed FOR UPDATE", "cannot lock rows in materialized view \"fixed\""},
+      {"BEGIN; LOCK TABLE fixed", "cannot lock relation \"fixed\""},
+  };
+  for (const auto& [sql, message] : refused) {
+    Answer answer = client.Query(sql);
+    EXPECT_EQ(answer.sqlstate, "42809") << sql;
+    EXPECT_EQ(answer.message, message) << sql;
+    client.Query("ROLLBACK");
+  }
+  EXPECT_EQ(client.Query("ALTER MATERIALIZED VIEW fixed RENAME COLUMN k TO l").sqlstate, "0A000");
+  EXPECT_EQ(client.Must("SELECT id, k FROM fixed").Text(true), "[1] [1] \n");
+  client.Must("DROP TABLE base CASCADE");
 }
 
 TEST_F(ViewOperators, FreshReadsSeeWhatWasCommittedBefore) {
