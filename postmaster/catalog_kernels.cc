@@ -9,9 +9,9 @@
 #include "postmaster/pg_catalog.h"
 #include "postmaster/privilege_kernels.h"
 #include "postmaster/settings.h"
+#include "postmaster/text_kernel.h"
 #include "types/array.h"
 #include "types/codec.h"
-#include "types/kernel_helpers.h"
 
 namespace sluice {
 namespace {
@@ -19,26 +19,8 @@ namespace {
 using View = std::string_view;
 using Text = std::optional<std::string>;
 
-template <auto kFunction>
-void TextOf(const KernelCall& call) {
-  ForEachRow(call, [&](size_t i) {
-    Text text = kFunction(call, i);
-    if (text)
-      call.out->Data<View>()[i] = CopyResult(call, *text);
-    else
-      SetNull(call, i);
-  });
-}
-
-void AlwaysNull(const KernelCall& call) {
-  ForEachRow(call, [&](size_t i) { SetNull(call, i); });
-}
 void AlwaysFalse(const KernelCall& call) {
   ForEachRow(call, [&](size_t i) { call.out->Data<uint8_t>()[i] = 0; });
-}
-
-Oid OidArg(const KernelCall& call, size_t arg, size_t row) {
-  return call.args[arg]->At<uint32_t>(row);
 }
 
 // --- types

@@ -7,6 +7,7 @@
 #include "executor/side_stream.h"
 #include "postmaster/completion_builder.h"
 #include "postmaster/completion_text.h"
+#include "postmaster/raw_deparse.h"
 #include "postmaster/remote_query.h"
 #include "shm/query_arena.h"
 #include "shm/shared_memory.h"
@@ -188,7 +189,7 @@ std::unique_ptr<CompletionQuery> PrepareCompletion(const RawStatement& statement
   bool is_whole = own.statements().size() == 1 && IsSelect(*own.statements()[0].node);
   std::string part;
   if (!is_whole) {
-    part = StatementText(*statement.node);
+    part = DeparseStatement(statement.node);
     own = ParseSql(part);
   }
   const RawStatement& raw = own.statements().at(0);

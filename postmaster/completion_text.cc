@@ -1,13 +1,10 @@
 #include "postmaster/completion_text.h"
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <pg_query.h>
-#include <pg_query/pg_query.pb-c.h>
+#include <utility>
 
-#include "common/error.h"
+#include "postmaster/raw_deparse.h"
+#include "postmaster/raw_walk.h"
 
 namespace sluice {
 namespace {
@@ -76,38 +73,6 @@ std::string_view StringOf(const PgQuery__Node* node) {
                                                         : std::string_view();
 }
 
-// The messages directly in `message`, by protobuf's own description, so that no node kind can be
-// forgotten.
-template <typename Fn>
-void ForEachChild(const ProtobufCMessage* message, const Fn& fn) {
-  const ProtobufCMessageDescriptor* kind = message->descriptor;
-  const char* base = reinterpret_cast<const char*>(message);
-  for (unsigned i = 0; i < kind->n_fields; i++) {
-    const ProtobufCFieldDescriptor& field = kind->fields[i];
-    if (field.type != PROTOBUF_C_TYPE_MESSAGE) continue;
-    if (field.label == PROTOBUF_C_LABEL_REPEATED) {
-      size_t count = *reinterpret_cast<const size_t*>(base + field.quantifier_offset);
-      auto items = *reinterpret_cast<ProtobufCMessage* const* const*>(base + field.offset);
-      for (size_t j = 0; j < count; j++)
-        if (items[j] != nullptr) fn(items[j]);
-      continue;
-    }
-    if ((field.flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
-        *reinterpret_cast<const uint32_t*>(base + field.quantifier_offset) != field.id)
-      continue;
-    const ProtobufCMessage* child =
-        *reinterpret_cast<ProtobufCMessage* const*>(base + field.offset);
-    if (child != nullptr) fn(child);
-  }
-}
-
-// It and all below it.
-void ForEachMessage(const ProtobufCMessage* message,
-                    const std::function<void(const ProtobufCMessage*)>& fn) {
-  fn(message);
-  ForEachChild(message, [&](const ProtobufCMessage* child) { ForEachMessage(child, fn); });
-}
-
 bool IsSystemColumn(std::string_view name) {
   static constexpr std::string_view kNames[] = {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"};
   return std::ranges::find(kNames, name) != std::end(kNames);
@@ -163,7 +128,7 @@ class ReferenceFinder {
   }
 
   void VisitChildren(const ProtobufCMessage* message) {
-    ForEachChild(message, [this](const ProtobufCMessage* child) { Visit(child); });
+    ForEachRawChild(message, [this](const ProtobufCMessage* child) { Visit(child); });
   }
 
   // WITH's names hide tables in the query and in the WITH queries behind them (in all, if
@@ -249,67 +214,26 @@ StatementReferences FindReferences(const PgQuery__Node& statement) {
   return references;
 }
 
-std::string StatementText(const PgQuery__Node& node) {
-  PgQuery__RawStmt raw = PG_QUERY__RAW_STMT__INIT;
-  raw.stmt = const_cast<PgQuery__Node*>(&node);
-  PgQuery__RawStmt* statements[] = {&raw};
-  PgQuery__ParseResult tree = PG_QUERY__PARSE_RESULT__INIT;
-  tree.version = PG_VERSION_NUM;
-  tree.n_stmts = 1;
-  tree.stmts = statements;
-  std::string packed(pg_query__parse_result__get_packed_size(&tree), '\0');
-  pg_query__parse_result__pack(&tree, reinterpret_cast<uint8_t*>(packed.data()));
-  PgQueryDeparseResult deparsed = pg_query_deparse_protobuf({packed.size(), packed.data()});
-  std::string text = deparsed.query == nullptr ? "" : deparsed.query;
-  bool failed = deparsed.error != nullptr;
-  pg_query_free_deparse_result(deparsed);
-  if (failed || text.empty()) Refuse("this statement cannot be completed on a shard");
-  return text;
-}
-
 namespace {
 
 bool Contains(const ProtobufCMessage* message, const ProtobufCMessageDescriptor* kind) {
   bool found = false;
-  ForEachMessage(message,
-                 [&](const ProtobufCMessage* m) { found = found || m->descriptor == kind; });
+  WalkRaw(message, [&](const ProtobufCMessage* m) { found = found || m->descriptor == kind; });
   return found;
 }
 
-// "SELECT condition", without its first word; columns `table`.x become x.
+// Columns `table`.x become x.
 std::string ConditionText(const PgQuery__Node& condition, std::string_view table) {
-  std::string packed(pg_query__node__get_packed_size(&condition), '\0');
-  pg_query__node__pack(&condition, reinterpret_cast<uint8_t*>(packed.data()));
-  std::unique_ptr<PgQuery__Node, void (*)(PgQuery__Node*)> copy(
-      pg_query__node__unpack(nullptr, packed.size(),
-                             reinterpret_cast<const uint8_t*>(packed.data())),
-      [](PgQuery__Node* node) { pg_query__node__free_unpacked(node, nullptr); });
-  if (copy == nullptr) return {};
-  ForEachMessage(&copy->base, [&](const ProtobufCMessage* message) {
+  OwnedNode copy = CopyNode(&condition);
+  WalkRaw(&copy->base, [&](ProtobufCMessage* message) {
     if (message->descriptor != &pg_query__column_ref__descriptor) return;
-    auto* column = reinterpret_cast<PgQuery__ColumnRef*>(const_cast<ProtobufCMessage*>(message));
+    auto* column = reinterpret_cast<PgQuery__ColumnRef*>(message);
     if (column->n_fields != 2 || StringOf(column->fields[0]) != table) return;
     std::swap(column->fields[0], column->fields[1]);
     pg_query__node__free_unpacked(column->fields[1], nullptr);
     column->n_fields = 1;
   });
-  PgQuery__ResTarget target = PG_QUERY__RES_TARGET__INIT;
-  target.val = copy.get();
-  PgQuery__Node target_node = PG_QUERY__NODE__INIT;
-  target_node.node_case = PG_QUERY__NODE__NODE_RES_TARGET;
-  target_node.res_target = &target;
-  PgQuery__Node* targets[] = {&target_node};
-  PgQuery__SelectStmt select = PG_QUERY__SELECT_STMT__INIT;
-  select.n_target_list = 1;
-  select.target_list = targets;
-  select.limit_option = PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_DEFAULT;
-  select.op = PG_QUERY__SET_OPERATION__SETOP_NONE;
-  PgQuery__Node node = PG_QUERY__NODE__INIT;
-  node.node_case = PG_QUERY__NODE__NODE_SELECT_STMT;
-  node.select_stmt = &select;
-  std::string text = StatementText(node);
-  constexpr std::string_view kSelect = "SELECT ";
-  return text.starts_with(kSelect) ? text.substr(kSelect.size()) : std::string();
+  return DeparseExpression(copy.get());
 }
 
 }  // namespace
@@ -337,8 +261,7 @@ std::vector<std::string> ConditionsOnOnlyTable(const PgQuery__Node& statement) {
       for (size_t i = 0; i < part->bool_expr->n_args; i++)
         parts.push_back(part->bool_expr->args[i]);
     } else if (!Contains(&part->base, &pg_query__sub_link__descriptor)) {
-      std::string text = ConditionText(*part, table);
-      if (!text.empty()) conditions.push_back(std::move(text));
+      conditions.push_back(ConditionText(*part, table));
     }
   }
   return conditions;

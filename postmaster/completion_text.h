@@ -38,9 +38,6 @@ struct StatementReferences {
 
 StatementReferences FindReferences(const PgQuery__Node& statement);
 
-// `node` (a statement) as SQL text. Throws 0A000 where libpg_query cannot write it.
-std::string StatementText(const PgQuery__Node& node);
-
 // Of a SELECT from one table: WHERE's conjuncts without subqueries, as SQL in which columns stand
 // without the table's name. Empty for all other statements.
 std::vector<std::string> ConditionsOnOnlyTable(const PgQuery__Node& statement);

@@ -13,10 +13,9 @@
 #include "common/arena.h"
 #include "parser/analyze.h"
 #include "postmaster/ddl.h"
+#include "postmaster/raw_deparse.h"
 
 namespace sluice {
-
-using RawNode = PgQuery__Node;
 
 // One command at work.
 struct Ddl {
@@ -81,8 +80,7 @@ void ChangeOptions(Ddl& ddl, RawNode* const* nodes, size_t count, Options* optio
 // The description that dependency messages use: "foreign table t", "view app.v".
 std::string Describe(const Ddl& ddl, const Relation& relation);
 
-// --- SQL text of raw trees (ddl_deparse.cc)
-std::string DeparseExpression(const RawNode* expression);
+// --- queries of views (ddl_deparse.cc)
 // The query of a view with relation names qualified; `uses` gets their relations.
 std::string DeparseViewQuery(const Ddl& ddl, const RawNode* query, std::vector<Oid>* uses);
 // The view's query when the relation is called `to`.

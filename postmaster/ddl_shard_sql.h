@@ -5,13 +5,6 @@
 
 namespace sluice {
 
-struct FreeNode {
-  void operator()(RawNode* node) const { pg_query__node__free_unpacked(node, nullptr); }
-};
-using OwnedNode = std::unique_ptr<RawNode, FreeNode>;
-
-OwnedNode CopyNode(const RawNode* node);
-std::string DeparseStatement(RawNode* statement);
 // Names of relations get the schema in which they are found.
 void QualifyNames(const Ddl& ddl, RawNode* tree);
 // As by free() and strdup(): what a copied tree owns.

@@ -8,7 +8,7 @@
 #include "postmaster/catalog_kernels.h"
 #include "postmaster/object_names.h"
 #include "postmaster/pg_catalog.h"
-#include "types/kernel_helpers.h"
+#include "postmaster/text_kernel.h"
 
 namespace sluice {
 namespace {
@@ -16,23 +16,6 @@ namespace {
 using View = std::string_view;
 using Text = std::optional<std::string>;
 
-template <auto kFunction>
-void TextOf(const KernelCall& call) {
-  ForEachRow(call, [&](size_t i) {
-    Text text = kFunction(call, i);
-    if (text)
-      call.out->Data<View>()[i] = CopyResult(call, *text);
-    else
-      SetNull(call, i);
-  });
-}
-void AlwaysNull(const KernelCall& call) {
-  ForEachRow(call, [&](size_t i) { SetNull(call, i); });
-}
-
-Oid OidArg(const KernelCall& call, size_t arg, size_t row) {
-  return call.args[arg]->At<uint32_t>(row);
-}
 const Relation* RelationArg(const KernelCall& call, size_t row) {
   return CurrentCatalogSession().catalog->FindRelation(OidArg(call, 0, row));
 }

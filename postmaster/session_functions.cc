@@ -10,6 +10,7 @@
 #include "parser/walk.h"
 #include "postmaster/child_process.h"
 #include "postmaster/settings.h"
+#include "postmaster/virtual_rows.h"
 #include "shm/shared_memory.h"
 #include "types/codec.h"
 #include "types/kernel.h"
@@ -23,18 +24,6 @@ struct Call {
   std::vector<std::optional<std::string>> args;
 };
 using Function = std::optional<std::string> (*)(const Call&);
-
-std::string Timestamp(int64_t at) {
-  static const SessionSettings utc;
-  Column column;
-  column.type = kTimestamptzOid;
-  column.physical = Physical::kInt8;
-  column.mask = 0;
-  column.data = &at;
-  std::string text;
-  AppendText(column, 0, utc, &text);
-  return text;
-}
 
 std::string Boolean(bool value) {
   return value ? "t" : "f";
@@ -106,9 +95,8 @@ constexpr Entry kFunctions[] = {
     {746, false, true, [](const Call& c) { return std::optional(c.context.session_user); }},
     {2026, false, true, [](const Call&) { return std::optional(std::to_string(getpid())); }},
     {2034, false, true,
-     [](const Call&) { return std::optional(Timestamp(supervision->reloaded_at.load())); }},
-    {2560, false, true,
-     [](const Call&) { return std::optional(Timestamp(supervision->started_at.load())); }},
+     [](const Call&) { return TimestampValue(supervision->reloaded_at.load()); }},
+    {2560, false, true, [](const Call&) { return TimestampValue(supervision->started_at.load()); }},
     {2077, false, true, CurrentSetting},
     {3294, false, true, CurrentSetting},
     {2621, true, true,
