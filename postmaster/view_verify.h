@@ -15,9 +15,10 @@ namespace sluice {
 // The view that a virtual table's name asks to verify; empty: none.
 std::string_view VerifiedView(std::string_view virtual_name);
 
-// REQUIRES: the view is created. Gives a row (the row as JSON, how often it is stored, how often it should be) for each
-// difference. Views that it reads are computed too, down to the tables, unless they were made under
-// other settings. Throws what computing the view throws; 40001 where no such epoch was found.
+// REQUIRES: the view is created. Gives a row (the row as JSON, how often it is stored, how often it
+// should be) for each difference. Views that it reads are computed too, down to the tables, unless
+// they were made under other settings. Throws what computing the view throws; 40001 where no such
+// epoch was found.
 void VerifyView(const QuerySession& session, std::string_view name, const VirtualRowSink& sink);
 
 }  // namespace sluice

@@ -22,6 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Found before main: a test that leaves the mount namespace cannot see it any more in a chroot.
+const fs::path kOwnPath = fs::canonical("/proc/self/exe");
+
 Answer ToAnswer(PGresult* raw) {
   std::unique_ptr<PGresult, void (*)(PGresult*)> result(raw, PQclear);
   Answer answer;
@@ -396,7 +399,7 @@ bool Eventually(const std::function<bool()>& check, double seconds) {
 
 std::string SluiceBinary() {
   if (const char* given = std::getenv("SLUICE_BINARY")) return given;
-  return fs::canonical("/proc/self/exe").parent_path().parent_path().string() + "/sluice";
+  return kOwnPath.parent_path().parent_path().string() + "/sluice";
 }
 
 std::string SourceDirectory() {
