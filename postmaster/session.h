@@ -161,7 +161,7 @@ class Session {
   void WaitForViewsOf(const Query& query);
   void WaitForViewsOf(const CompletionRequest& completion);
   void WaitForViewsOf(const RawStatement& raw);
-  void WaitUntilReadable(std::span<const Relation* const> views);
+  void WaitUntilReadable(std::span<const Relation* const> views, bool verifies);
   void WaitUntilCreated(std::span<const Oid> views);
   void FlushViews();
   void FinishViews();

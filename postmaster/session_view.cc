@@ -41,6 +41,7 @@ class ReadViews {
     }
   }
   const std::vector<const Relation*>& views() const { return views_; }
+  bool verifies() const { return verifies_; }
 
  private:
   void Collect(const Expr& expr) {
@@ -52,12 +53,15 @@ class ReadViews {
   }
   void AddVerified(std::string_view virtual_name) {
     std::string_view view = VerifiedView(virtual_name);
-    if (!view.empty()) views_.push_back(&FindViewByText(catalog_, search_path_, view));
+    if (view.empty()) return;
+    views_.push_back(&FindViewByText(catalog_, search_path_, view));
+    verifies_ = true;
   }
 
   const Catalog& catalog_;
   const std::vector<std::string> search_path_;
   std::vector<const Relation*> views_;
+  bool verifies_ = false;
 };
 
 int64_t IntegerOf(const PgQuery__Node& node) {
@@ -105,16 +109,16 @@ void Session::RefuseOwnViews(std::span<const Oid> views) {
 void Session::WaitForViewsOf(const Query& query) {
   ReadViews read(*catalog_, SearchPath(settings_, current_user()));
   read.Collect(query);
-  WaitUntilReadable(read.views());
+  WaitUntilReadable(read.views(), read.verifies());
 }
 
 void Session::WaitForViewsOf(const CompletionRequest& completion) {
   ReadViews read(*catalog_, SearchPath(settings_, current_user()));
   read.Collect(completion);
-  WaitUntilReadable(read.views());
+  WaitUntilReadable(read.views(), read.verifies());
 }
 
-void Session::WaitUntilReadable(std::span<const Relation* const> views) {
+void Session::WaitUntilReadable(std::span<const Relation* const> views, bool verifies) {
   if (views.empty()) return;
   std::vector<Oid> oids;
   for (const Relation* view : views) oids.push_back(view->oid);
@@ -127,7 +131,10 @@ void Session::WaitUntilReadable(std::span<const Relation* const> views) {
                          .Hint("WAIT MATERIALIZED VIEW waits for it, as a query does with "
                                "creating_view_read = 'wait'."));
   }
-  if (settings_.Boolean("fresh_reads")) FlushViews();
+  if (settings_.Boolean("fresh_reads"))
+    FlushViews();
+  else if (verifies)
+    WaitForViewWorker(CommittedCatalog()->generation);
   WaitUntilCreated(oids);
 }
 
@@ -160,8 +167,8 @@ void Session::WaitForViewsOf(const RawStatement& raw) {
 }
 
 void Session::FlushViews() {
-  WaitForViewWorker();
   std::shared_ptr<const Catalog> catalog = CommittedCatalog();
+  WaitForViewWorker(catalog->generation);
   std::vector<Oid> servers;
   for (const ReplicatedServer& entry : shared_memory->live_views.servers) {
     Oid server = entry.server.load(std::memory_order_acquire);  // W1

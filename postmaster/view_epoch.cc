@@ -27,7 +27,8 @@ constexpr size_t kRecentXids = 100'000;
 
 bool ViewWorker::EpochIsDue(int64_t now_us) const {
   if (edges_open_ || !new_slots_.empty() || !drop_views_.empty() || !drop_sources_.empty() ||
-      !new_failures_.empty() || !forgotten_failures_.empty())
+      !removed_parts_.empty() || !dropped_leaves_.empty() || !new_failures_.empty() ||
+      !forgotten_failures_.empty())
     return true;
   for (const auto& [oid, view] : views_)
     if (!view.stored) return true;
@@ -495,6 +496,7 @@ void ViewWorker::RunEpoch(const EpochCut& cut, int64_t now_us) {
         epoch->Delete(JobStartKey(view));
       }
       for (Oid source : drop_sources_) epoch->DropSource(source);
+      for (const auto& [source, part] : removed_parts_) epoch->Truncate(source, part);
       if (!AddWaiting(epoch.get())) continue;
       Execute(input, epoch.get());
       bool open = AdvanceEdges(epoch.get(), now_us);
@@ -545,6 +547,7 @@ void ViewWorker::Committed(const Input& input, int64_t now_us) {
   new_slots_.clear();
   drop_views_.clear();
   drop_sources_.clear();
+  removed_parts_.clear();
   dropped_leaves_.clear();
   new_failures_.clear();
   forgotten_failures_.clear();

@@ -4,6 +4,7 @@
 
 #include "catalog/quote.h"
 #include "common/log.h"
+#include "shm/live_views.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -76,7 +77,7 @@ uint64_t ShardFeed::system_identifier() const {
 void ShardFeed::Applied(Lsn applied, int64_t commit_time_us) {
   record_.applied_lsn = std::max(record_.applied_lsn, applied);
   if (commit_time_us != 0) shared_->applied_at_us.store(commit_time_us, std::memory_order_relaxed);
-  shared_->applied_lsn.store(record_.applied_lsn, std::memory_order_release);  // W2
+  if (wanted_) shared_->applied_lsn.store(record_.applied_lsn, std::memory_order_release);  // W2
 }
 
 void ShardFeed::Confirm(Lsn lsn) {
@@ -123,7 +124,6 @@ bool ShardFeed::Poll(int64_t now_us) {
           return false;
         }
         record_ = {};
-        shared_->applied_lsn.store(~uint64_t{0}, std::memory_order_release);  // W2: nobody waits
         state_ = State::kIdle;
         return wanted_;
       }
@@ -268,6 +268,9 @@ void ShardFeed::StartDrop() {
   task_.reset();
   reader_.Reset();
   shared_->streaming.store(0, std::memory_order_relaxed);
+  // No view reads it: nobody is to wait, whoever does already, and however long this takes.
+  shared_->applied_lsn.store(~uint64_t{0}, std::memory_order_release);  // W2
+  PublishViewNews();
   state_ = State::kDropping;
   // A walsender that has not noticed yet that its client is gone still holds the slot.
   Run({fmt::format(

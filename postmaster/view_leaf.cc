@@ -97,21 +97,49 @@ std::string ViewLeaf::Record() const {
   Json cursor;
   if (backfill_->cursor())
     for (const std::string& value : *backfill_->cursor()) cursor.push_back(Hex(value));
-  return Json{{"keys", description_.key_columns},
-              {"ordered", description_.ordered},
-              {"joined", phase_ > Phase::kJoin},
-              {"join_xmax", join_xmax_},
-              {"complete", backfill_->complete()},
-              {"dirty", dirty_},
-              {"cursor", cursor},
-              {"rows", rows_read_},
-              {"dropped", dropped_columns_},
-              {"estimate", description_.rows_estimated}}
+  return Json{
+      {"remote",
+       {relation_.server, relation_.remote_schema(), relation_.remote_table(), remote_columns_}},
+      {"keys", description_.key_columns},
+      {"ordered", description_.ordered},
+      {"joined", phase_ > Phase::kJoin},
+      {"join_xmax", join_xmax_},
+      {"complete", backfill_->complete()},
+      {"dirty", dirty_},
+      {"cursor", cursor},
+      {"rows", rows_read_},
+      {"dropped", dropped_columns_},
+      {"estimate", description_.rows_estimated}}
       .dump();
 }
 
-void ViewLeaf::Restore(std::string_view record) {
+bool ViewLeaf::IsStill(const Relation& leaf, const Relation& table) const {
+  if (leaf.server != relation_.server || leaf.remote_schema() != relation_.remote_schema() ||
+      leaf.remote_table() != relation_.remote_table())
+    return false;
+  // A column that the table has no more may be any on the server.
+  for (size_t i = 0; i < table.columns.size(); i++) {
+    int at = leaf.FindColumn(table.columns[i].name);
+    if (at >= 0 && leaf.columns[static_cast<size_t>(at)].remote_name() != remote_columns_[i])
+      return false;
+  }
+  return true;
+}
+
+bool ViewLeaf::Restore(std::string_view record) {
   Json json = Json::parse(record);
+  if (auto remote = json.find("remote"); remote != json.end()) {
+    Json now{relation_.server, relation_.remote_schema(), relation_.remote_table(),
+             remote_columns_};
+    Json columns = remote->at(3);
+    // One that the table has no more may have had another name.
+    for (size_t i = 0; i < remote_columns_.size() && i < columns.size(); i++)
+      if (std::none_of(relation_.columns.begin(), relation_.columns.end(), [&](const auto& column) {
+            return column.remote_name() == remote_columns_[i];
+          }))
+        now[3][i] = columns[i];
+    if (*remote != now) return false;
+  }
   json.at("keys").get_to(description_.key_columns);
   json.at("ordered").get_to(description_.ordered);
   json.at("join_xmax").get_to(join_xmax_);
@@ -132,6 +160,13 @@ void ViewLeaf::Restore(std::string_view record) {
   phase_ = complete                        ? Phase::kComplete
            : json.at("joined").get<bool>() ? Phase::kSettle
                                            : Phase::kJoin;
+  return true;
+}
+
+std::vector<int> ViewLeaf::KeyColumns() const {
+  std::vector<int> columns;
+  for (const KeyOrder::KeyColumn& key : backfill_->order().columns()) columns.push_back(key.column);
+  return columns;
 }
 
 bool ViewLeaf::Is(const PublishedTable& table) const {

@@ -32,7 +32,8 @@ class ViewLeaf {
 
   // What the store keeps; Restore: the description is known.
   std::string Record() const;
-  void Restore(std::string_view record);
+  // False: it is of another table, and nothing was restored.
+  bool Restore(std::string_view record);
 
   // Goes on; never waits. `rows_max`: of the next piece; 0: not now.
   bool Poll(int64_t now_us, uint64_t rows_max);
@@ -45,6 +46,10 @@ class ViewLeaf {
   bool described() const { return backfill_.has_value(); }
   const std::optional<Error>& error() const { return error_; }
   const LeafDescription& description() const { return description_; }
+  // Of the source. REQUIRES: described.
+  std::vector<int> KeyColumns() const;
+  // Whether it follows what the catalog says now: that table, those columns of it.
+  bool IsStill(const Relation& leaf, const Relation& table) const;
   Oid oid() const { return relation_.oid; }
   const Relation& relation() const { return relation_; }
   ShardFeed* feed() const { return feed_; }
@@ -80,6 +85,8 @@ class ViewLeaf {
   // Rows of a table that is read whole may be in the copy already: it is to be emptied first.
   bool dirty() const { return dirty_; }
   void Cleaned() { dirty_ = false; }
+  // The copy may have rows of a table that this one takes the place of.
+  void MakeDirty() { dirty_ = true; }
 
  private:
   void Run(std::vector<RemoteStatement> statements);

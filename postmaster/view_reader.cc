@@ -204,11 +204,12 @@ void WaitForViews(const std::string& directory,
   }
 }
 
-void WaitForViewWorker() {
+void WaitForViewWorker(uint64_t generation) {
   ViewNewsWaiter waiter;
   for (;;) {
     ResetLatch(&my_proc->latch);
-    if (shared_memory->live_views.catalog_generation.load(std::memory_order_acquire) != 0) return;
+    if (shared_memory->live_views.catalog_generation.load(std::memory_order_acquire) > generation)
+      return;  // W5
     WaitInterruptibly(WaitEvent::kViewProgress);
   }
 }

@@ -56,8 +56,9 @@ struct ServerPosition {
   Oid server;
   uint64_t lsn;
 };
-// Sleeps until the view worker follows the shards, as after a crash.
-void WaitForViewWorker();
+// Sleeps until the view worker follows the shards, as after a crash, and what the catalog of that
+// generation says.
+void WaitForViewWorker(uint64_t generation);
 // Sleeps until the views are there. Servers whose changes are not followed are passed over.
 void WaitForPositions(std::span<const ServerPosition> positions);
 // Sleeps until all that is committed on these servers now is in the views.

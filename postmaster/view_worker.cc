@@ -9,6 +9,7 @@
 #include "parser/analyze.h"
 #include "postmaster/config_file.h"
 #include "postmaster/view_definition.h"
+#include "postmaster/view_source.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -23,10 +24,6 @@ constexpr int64_t kRestartUs = 5'000'000;
 std::string NewInstance() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
-}
-
-std::string LeafKey(Oid source, Oid leaf) {
-  return fmt::format("leaf/{}/{}", source, leaf);
 }
 
 // Where the server may have our slot: by whom it was made.
@@ -129,25 +126,9 @@ void ViewWorker::RestoreSource(const RelationInfo& info) {
     columns.push_back(std::move(column));
   }
   source->table.columns = std::move(columns);
-  if (table != nullptr) MakeLeaves(source.get());
-  std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
-  for (auto& leaf : source->leaves)
-    if (auto record = snapshot->Get(LeafKey(info.oid, leaf->oid()))) leaf->Restore(*record);
+  if (table != nullptr) RestoreParts(source.get());
   PrepareDecoder(source.get());
   sources_[info.oid] = std::move(source);
-}
-
-void ViewWorker::MakeLeaves(ViewSource* source) {
-  const Relation* table = catalog_->FindRelation(source->table.oid);
-  routes_.clear();
-  std::vector<const Relation*> leaves = catalog_->Leaves(*table);
-  // The same rows on every server: one stream is enough.
-  if (table->kind == RelationKind::kReplicated) leaves.resize(std::min<size_t>(leaves.size(), 1));
-  for (const Relation* leaf : leaves) {
-    ShardFeed* feed = FeedOf(leaf->server, table->owner);
-    feed->Want();
-    source->leaves.push_back(std::make_unique<ViewLeaf>(*catalog_, source->table, *leaf, feed));
-  }
 }
 
 void ViewWorker::PrepareDecoder(ViewSource* source) {
@@ -196,6 +177,7 @@ void ViewWorker::Reconcile() {
   reconcile_again_ = false;
   edges_open_ = true;  // a limit may have changed
   DropUnwanted();
+  FollowParts();
   std::set<Oid> needed;
   for (const auto& [oid, view] : views_)
     if (view.plan != nullptr) needed.insert(view.plan->inputs.begin(), view.plan->inputs.end());
@@ -303,7 +285,7 @@ bool ViewWorker::PrepareSource(const Relation& table, const ViewPlan& plan) {
   if (source == nullptr) {
     source = std::make_unique<ViewSource>();
     source->table = table;
-    MakeLeaves(source.get());
+    for (const Relation* part : PartsOf(table)) AddPart(source.get(), *part);
   }
   bool described = true;
   for (const auto& leaf : source->leaves) {
@@ -313,16 +295,10 @@ bool ViewWorker::PrepareSource(const Relation& table, const ViewPlan& plan) {
   }
   if (source->stored || !source->definition.columns.empty()) return true;
   if (!described) return false;
-  const std::vector<std::string>& keys = source->leaves[0]->description().key_columns;
-  std::vector<std::string> names = RemoteColumns(source->table, source->leaves[0]->relation());
+  CheckSourceTable(*catalog_, table);
   SourceDefinition& definition = source->definition;
-  for (const std::string& key : keys)
-    definition.key_columns.push_back(
-        static_cast<int>(std::find(names.begin(), names.end(), key) - names.begin()));
-  for (const auto& leaf : source->leaves)
-    if (leaf->description().key_columns != keys)
-      Throw(sqlstate::kObjectNotInPrerequisiteState,
-            "the tables of \"{}\" have different keys on their servers", table.name);
+  definition.key_columns = source->leaves[0]->KeyColumns();
+  for (const auto& leaf : source->leaves) RequireSameKey(*source, *leaf);
   definition.oid = table.oid;
   for (const ColumnInfo& column : source->table.columns)
     definition.columns.push_back({column.name, column.type, column.typmod, column.collation});
@@ -416,6 +392,7 @@ void ViewWorker::DropUnwanted() {
 void ViewWorker::DropSource(Oid table) {
   auto at = sources_.find(table);
   if (at->second->stored) drop_sources_.push_back(table);
+  std::erase_if(removed_parts_, [&](const auto& part) { return part.first == table; });
   for (const auto& leaf : at->second->leaves) {
     dropped_leaves_.push_back(LeafKey(table, leaf->oid()));
     LeavePublication(*leaf);
@@ -437,26 +414,6 @@ void ViewWorker::DropUnneededSources(const std::set<Oid>& needed) {
     for (const auto& leaf : source->leaves) used.insert(leaf->feed());
   for (const auto& [server, feed] : feeds_)
     if (!used.contains(feed.get())) feed->Unwant();
-}
-
-// Best effort: of a table that is still there. The publication itself goes with the last view.
-void ViewWorker::LeavePublication(const ViewLeaf& leaf) {
-  bool elsewhere = false;
-  for (const auto& [oid, source] : sources_)
-    for (const auto& other : source->leaves)
-      elsewhere |= other.get() != &leaf && other->oid() == leaf.oid();
-  if (elsewhere || leaf.phase() <= ViewLeaf::Phase::kJoin) return;
-  try {
-    RemoteStatement statement;
-    statement.sql = fmt::format("ALTER PUBLICATION {} DROP TABLE {}", leaf.feed()->publication(),
-                                RemoteName(leaf.relation()));
-    const auto& connect = leaf.feed()->connect();
-    farewells_.push_back(
-        std::make_unique<RemoteTask>([&](Arena* arena) { return connect(false, arena); },
-                                     std::vector<RemoteStatement>{std::move(statement)}));
-  } catch (const QueryError& error) {
-    LogError(LogLevel::kLog, error.error);
-  }
 }
 
 // --- the loop

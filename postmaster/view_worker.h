@@ -101,7 +101,6 @@ class ViewWorker {
   void Load();
   void Reconcile();
   void RestoreSource(const RelationInfo& info);
-  void MakeLeaves(ViewSource* source);
   void PrepareDecoder(ViewSource* source);
   bool TryAdd(const Relation& relation, std::set<Oid>* needed);
   size_t Building() const;
@@ -115,7 +114,6 @@ class ViewWorker {
   std::set<Oid> WithReaders(std::set<Oid> views) const;
   void DropUnwanted();
   void DropUnneededSources(const std::set<Oid>& needed);
-  void LeavePublication(const ViewLeaf& leaf);
   void PublishGeneration();
   ShardFeed* FeedOf(Oid server, const std::string& user);
   const ConnectionSpec* Connect(Oid server, const std::string& user, bool replication,
@@ -123,6 +121,16 @@ class ViewWorker {
   bool PollAll(int64_t now_us);
   uint64_t PieceRows(const ViewSource& source, int64_t now_us);
   int TimeoutMs(int64_t now_us) const;
+
+  // --- view_parts.cc
+  static std::string LeafKey(Oid source, Oid leaf);
+  std::vector<const Relation*> PartsOf(const Relation& table) const;
+  ViewLeaf* AddPart(ViewSource* source, const Relation& part);
+  void RestoreParts(ViewSource* source);
+  void FollowParts();
+  void FollowParts(ViewSource* source, const Relation& table);
+  void RequireSameKey(const ViewSource& source, const ViewLeaf& leaf) const;
+  void LeavePublication(const ViewLeaf& leaf);
 
   // --- view_epoch.cc
   // How many transactions of a shard an epoch takes in.
@@ -187,7 +195,8 @@ class ViewWorker {
   // Until the next epoch.
   std::vector<Oid> drop_views_, drop_sources_;
   std::vector<std::string> dropped_leaves_;
-  bool queued_ = false;  // views wait for others to be created
+  std::vector<std::pair<Oid, Oid>> removed_parts_;  // of a source that goes on: their rows go
+  bool queued_ = false;                             // views wait for others to be created
   std::vector<Oid> new_failures_, forgotten_failures_;
   std::map<Oid, std::string> new_slots_;  // server → by whom
   std::vector<std::unique_ptr<RemoteTask>> farewells_;

@@ -180,6 +180,72 @@ TEST_F(ViewChanges, PartitionedTablesOnTheShards) {
   ExpectVerified("n");
 }
 
+// Partitions of a table here, on servers: they are in the views as soon as they are in the table,
+// and no longer.
+TEST_F(ViewChanges, PartitionsOnServersComeAndGo) {
+  OnShards("CREATE TABLE part (k int, id int PRIMARY KEY, v text)");
+  for (int shard = 1; shard <= 2; shard++)
+    Shard(shard).Must(fmt::format(
+        "INSERT INTO part SELECT {0}, {0} * 1000 + i, 'v' FROM generate_series(1, 50) i; "
+        "CREATE TABLE other (LIKE part INCLUDING ALL); INSERT INTO other VALUES ({0}, {0}, 'o')",
+        shard));
+  auto foreign = [](const char* name, int shard, const char* table) {
+    return fmt::format(
+        "CREATE FOREIGN TABLE {} PARTITION OF lists FOR VALUES IN ({}) SERVER shard{} OPTIONS "
+        "(table_name '{}')",
+        name, shard, shard, table);
+  };
+  client_->Must("CREATE TABLE lists (k int, id int, v text) PARTITION BY LIST (k)");
+  client_->Must(foreign("lists1", 1, "part"));
+  MakeView("groups", "SELECT k, count(*) AS n, max(v) AS v FROM lists GROUP BY k");
+  MakeView("reader", "SELECT sum(n) AS n FROM groups");
+  auto expect = [&](const std::string& n, const std::string& what) {
+    client_->Must("FLUSH");
+    EXPECT_EQ(client_->Value("SELECT n FROM reader"), n) << what;
+    ExpectVerified("groups");
+    ExpectVerified("reader");
+  };
+  expect("50", "one");
+  client_->Must(foreign("lists2", 2, "part"));
+  expect("100", "another");
+  Shard(2).Must("INSERT INTO part VALUES (2, 1, 'w')");
+  expect("101", "changes of the other");
+  client_->Must("ALTER TABLE lists DETACH PARTITION lists1");
+  expect("51", "one is gone");
+  Shard(1).Must("DELETE FROM part WHERE id = 1001");
+  client_->Must("ALTER TABLE lists ATTACH PARTITION lists1 FOR VALUES IN (1)");
+  expect("100", "and there again");
+  client_->Must("ALTER FOREIGN TABLE lists2 OPTIONS (SET table_name 'other')");
+  expect("50", "another table");
+  Shard(2).Must("UPDATE other SET v = 'x'; UPDATE part SET v = 'y'");
+  expect("50", "changes of it alone");
+  // Whatever the view worker had time for.
+  for (int i = 0; i < 3; i++) {
+    client_->Must("DROP FOREIGN TABLE lists2");
+    if (i == 1) client_->Must(foreign("lists2", 2, "other"));
+    KillViewWorker();
+    expect(i == 1 ? "50" : "49", "killed");
+    if (i != 1) client_->Must(foreign("lists2", 2, "other"));
+    KillViewWorker();
+    expect("50", "killed again");
+  }
+  // Two tables here that are the same there: one's view goes, the other's is still fed.
+  client_->Must(
+      "CREATE FOREIGN TABLE twin (k int, id int, v text) SERVER shard1 OPTIONS (table_name "
+      "'part')");
+  MakeView("of_twin", "SELECT count(*) AS n FROM twin");
+  client_->Must("DROP MATERIALIZED VIEW of_twin");
+  Shard(1).Must("INSERT INTO part VALUES (1, 1, 'w')");
+  expect("51", "after the twin");
+  Shard(1).Must("INSERT INTO part VALUES (1, 2, 'w')");
+  expect("52", "after the twin's farewell");
+  client_->Must("DROP FOREIGN TABLE lists1, lists2, twin");
+  client_->Must("FLUSH");
+  EXPECT_EQ(client_->Value("SELECT n IS NULL FROM reader"), "t");
+  client_->Must("DROP TABLE lists CASCADE");
+  OnShards("DROP TABLE part, other");
+}
+
 TEST_F(ViewChanges, ColumnsThatAViewDoesNotUseMayComeAndGo) {
   MakeTable("a", "id int PRIMARY KEY, used int, unused int", 100, "i, i, i");
   MakeView("m", "SELECT id, used FROM a");
