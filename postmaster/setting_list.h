@@ -118,6 +118,9 @@
     "CREATE MATERIALIZED VIEW returns when its job is durable, not when the view is complete.") \
   X("max_backfills", kInt, kSighup, "", "16", 1, 1000, "", false, "Live views", \
     "How many materialized views are built at a time; the others wait, in the order of creation.") \
+  X("view_worker_memory", kInt, kSighup, "kB", "262144", 16384, 2147483647, "", false, \
+    "Live views", \
+    "Memory that the view worker keeps changes, and groups of views being built, in.") \
   X("creating_view_read", kEnum, kUser, "", "wait", 0, 0, "wait|error", false, "Live views", \
     "What a query does that reads a materialized view which is still being created.") \
   X("fresh_reads", kBool, kUser, "", "off", 0, 0, "", false, "Live views", \

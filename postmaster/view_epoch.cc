@@ -25,6 +25,22 @@ constexpr size_t kRecentXids = 100'000;
 
 }  // namespace
 
+// Transactions of the shard that can be taken: up to the mark of a piece whose rows are on their
+// way.
+size_t ViewWorker::ReadyOf(ShardFeed& feed) const {
+  std::vector<const ViewLeaf*> reading;
+  for (const auto& [oid, source] : sources_)
+    for (const auto& leaf : source->leaves)
+      if (leaf->feed() == &feed && leaf->reading()) reading.push_back(leaf.get());
+  const std::deque<ShardTransaction>& ready = feed.reader().ready();
+  if (reading.empty()) return ready.size();
+  for (size_t i = 0; i < ready.size(); i++)
+    for (const std::string& mark : ready[i].marks)
+      for (const ViewLeaf* leaf : reading)
+        if (leaf->Awaits(mark)) return i;
+  return ready.size();
+}
+
 bool ViewWorker::EpochIsDue(int64_t now_us) const {
   if (edges_open_ || !new_slots_.empty() || !drop_views_.empty() || !drop_sources_.empty() ||
       !removed_parts_.empty() || !dropped_leaves_.empty() || !new_failures_.empty() ||
@@ -38,7 +54,7 @@ bool ViewWorker::EpochIsDue(int64_t now_us) const {
   bool unconfirmed = false;
   size_t ready = 0;
   for (const auto& [server, feed] : feeds_) {
-    ready += feed->reader().ready().size();
+    ready += ReadyOf(*feed);
     if (feed->state() != ShardFeed::State::kStreaming) continue;
     unconfirmed |= feed->reader().received_lsn() > feed->record().applied_lsn ||
                    feed->confirmed_lsn() < feed->record().applied_lsn ||
@@ -77,7 +93,8 @@ ViewWorker::EpochCut ViewWorker::Cut(int64_t now_us, const EpochCut& exactly) {
   for (const auto& [server, feed] : feeds_) {
     const auto& ready = feed->reader().ready();
     size_t count = 0, bytes = 0;
-    while (count < ready.size() && (count == 0 || bytes < kEpochBytesMax))
+    size_t takeable = ReadyOf(*feed);
+    while (count < takeable && (count == 0 || bytes < kEpochBytesMax))
       bytes += ready[count++].bytes;
     if (auto wanted = exactly.find(feed.get()); wanted != exactly.end()) count = wanted->second;
     cut[feed.get()] = count;
@@ -226,17 +243,19 @@ void ViewWorker::TakeTransaction(ShardFeed* feed, const ShardTransaction& transa
 void ViewWorker::TakeMark(ShardFeed* feed, const std::string& mark, Input* input) {
   for (const auto& [oid, source] : sources_) {
     for (const auto& leaf : source->leaves) {
-      if (leaf->feed() != feed || leaf->mark() != mark || leaf->phase() != ViewLeaf::Phase::kCount)
-        continue;
+      ViewLeaf::Piece* piece = leaf->oldest_piece();
+      if (leaf->feed() == feed && leaf->Awaits(mark)) leaf->MarkPassed();
+      if (leaf->feed() != feed || piece == nullptr || piece->mark != mark) continue;
       Route route{source.get(), leaf.get(), {}};
-      if (leaf->backfill().TruncatedAfter(leaf->snapshot())) {
+      if (leaf->backfill().TruncatedAfter(piece->snapshot)) {
         leaf->ReadAgain();
         return;
       }
       input->open_batch.erase(leaf.get());
-      input->steps.push_back({Step::kInsert, source.get(), leaf.get(), nullptr, leaf->TakeRows()});
+      input->steps.push_back(
+          {Step::kInsert, source.get(), leaf.get(), nullptr, std::move(piece->rows)});
       bool whole = leaf->backfill().Count(
-          leaf->snapshot(), leaf->piece_end(),
+          piece->snapshot, piece->end,
           [&](ChangeKind kind, std::span<const WireValue> old_row,
               std::span<const WireValue> new_row) {
             AddChange(route, kind, old_row, new_row, input);
@@ -424,7 +443,7 @@ bool ViewWorker::AddWaiting(ViewGraph::Epoch* epoch) {
       std::optional<int64_t> rate =
           relation == nullptr ? std::nullopt : BackfillRateLimit(*relation);
       epoch->AddView(view.oid, view.plan, view.definition,
-                     !rate        ? FirstRows::kWhenComplete
+                     !rate        ? FirstRows::kCheapest
                      : *rate == 0 ? FirstRows::kByBackfill
                                   : FirstRows::kAtOnce);
       epoch->Put(JobStartKey(view.oid), std::to_string(PostgresNow()));
@@ -459,6 +478,8 @@ bool ViewWorker::AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us) {
           relation == nullptr ? std::nullopt : BackfillRateLimit(*relation);
       // Not before the table is in (AddView): its pieces become durable the sooner.
       auto source = sources_.find(edge.input);
+      std::optional<RelationInfo> shown = epoch->Relation(edge.input);
+      if (source == sources_.end() && shown) source = sources_.find(shown->storage);
       if (!rate && source != sources_.end() && !source->second->complete) continue;
       if (rate) {
         if (*rate == 0) continue;  // paused, until it is altered
@@ -505,7 +526,7 @@ void ViewWorker::RunEpoch(const EpochCut& cut, int64_t now_us) {
       KeepChanges(epoch.get());
       epoch->Commit();
       last_epoch_ = epoch->number();
-      edges_open_ = open;
+      edges_open_ = graph_->TakeLetGo() || open;
       break;
     } catch (const ViewFailure& failure) {
       epoch.reset();
@@ -568,7 +589,7 @@ void ViewWorker::Committed(const Input& input, int64_t now_us) {
     feed->reader().PopReady(count);
   }
   ready_left_ = 0;
-  for (const auto& [server, feed] : feeds_) ready_left_ += feed->reader().ready().size();
+  for (const auto& [server, feed] : feeds_) ready_left_ += ReadyOf(*feed);
   last_epoch_us_ = now_us;
   // A job may have moved on, or a view be complete, with any epoch.
   if (published_generation_ != reconciled_generation_)

@@ -15,8 +15,6 @@ constexpr int64_t kBackoffUsMax = 5'000'000;
 // The shard is asked to answer every 10 s (fdw/replication_status.h).
 constexpr int64_t kSilenceTimeoutUs = 60'000'000;
 constexpr uint32_t kStreamChunks = 16;
-// Transactions that wait for an epoch; beyond it the shard is held back.
-constexpr size_t kReadyBytesMax = 64 << 20;
 
 std::string ProbeSql(const std::string& name) {
   return fmt::format(
@@ -137,7 +135,7 @@ bool ShardFeed::Poll(int64_t now_us) {
     }
     if (state_ != State::kStreaming) return false;
     bool more = false;
-    if (reader_.ready_bytes() < kReadyBytesMax)
+    if (reader_.ready_bytes() < ready_bytes_max_)
       more = stream_->Poll(
           [this](size_t, const char* data, size_t size_bytes) { reader_.Take(data, size_bytes); });
     stream_->stream(0).received_lsn.store(reader_.received_lsn(), std::memory_order_relaxed);  // S4

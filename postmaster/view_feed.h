@@ -48,6 +48,8 @@ class ShardFeed {
   bool wanted() const { return wanted_; }
   bool idle() const { return state_ == State::kIdle; }
 
+  // Of transactions that wait for an epoch; beyond it the shard is held back.
+  void SetReadyBytesMax(size_t bytes) { ready_bytes_max_ = bytes; }
   // Goes on with whatever is there; never waits. Returns whether there may be more at once.
   bool Poll(int64_t now_us);
   // When Poll has something to do though nothing comes; 0: never.
@@ -109,6 +111,7 @@ class ShardFeed {
   std::unique_ptr<RemoteTask> task_, stream_;
   std::vector<std::vector<RemoteRow>> rows_;
   ChangeReader reader_;
+  size_t ready_bytes_max_ = size_t{1} << 20;
   Lsn confirmed_ = 0;
   std::optional<Error> error_;
   int64_t wake_at_us_ = 0;

@@ -16,6 +16,12 @@ constexpr int64_t kSettleAgainUs = 20'000;
 constexpr int64_t kRetryUs = 500'000;
 constexpr int64_t kLookUs = 1'000'000;
 constexpr uint32_t kPieceChunks = 8;
+// A piece's share of the table: what is read when a process dies is read again. So much memory one
+// takes at most, by the size of the rows before.
+constexpr uint64_t kPieceShare = 200, kPieceRowsMin = 1000;
+constexpr uint64_t kPieceBytesMax = 4 << 20;
+// Read, and waiting for their marks, while the next is being read.
+constexpr size_t kPiecesRead = 1;
 // Rows of a table that is read whole, which wait for an epoch; beyond it the shard is held back.
 constexpr size_t kRowsBytesMax = 16 << 20;
 
@@ -209,8 +215,8 @@ void ViewLeaf::Run(std::vector<RemoteStatement> statements) {
 
 void ViewLeaf::Fail(Error error, int64_t now_us) {
   task_.reset();
-  reading_ = committing_ = false;
-  rows_.clear();
+  reading_ = false;
+  piece_ = {};
   // What is left of the piece's transaction goes with the connection's reset.
   SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
   auto is_class = [&](const char* name) { return SqlStateText(error.state).starts_with(name); };
@@ -227,15 +233,15 @@ void ViewLeaf::Fail(Error error, int64_t now_us) {
 }
 
 bool ViewLeaf::WantsPiece(int64_t now_us) const {
-  return phase_ == Phase::kRead && task_ == nullptr && !dirty_ && now_us >= wake_at_us_ &&
-         feed_->state() == ShardFeed::State::kStreaming;
+  return phase_ == Phase::kRead && task_ == nullptr && read_.size() <= kPiecesRead && !dirty_ &&
+         now_us >= wake_at_us_ && feed_->state() == ShardFeed::State::kStreaming;
 }
 
 bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
   try {
     if (task_ != nullptr) {
       if (reading_) {
-        if (HasRowsToInsert() && rows_.size() > kRowsBytesMax) return false;
+        if (HasRowsToInsert() && piece_.rows.size() > kRowsBytesMax) return false;
         task_->Poll([this](size_t index, const char* data, size_t size_bytes) {
           TakePiece(index, data, size_bytes);
         });
@@ -266,7 +272,7 @@ bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
         if (!WantsPiece(now_us)) return false;
         if (rows_max == 0) {
           // Paused. What any later piece will have seen need not be kept meanwhile.
-          if (backfill_->kept() == 0 || now_us < look_at_us_) return false;
+          if (backfill_->kept() == 0 || !read_.empty() || now_us < look_at_us_) return false;
           look_at_us_ = now_us + kLookUs;
           Run({Statement("SELECT pg_catalog.pg_current_snapshot()")});
           return false;
@@ -331,30 +337,32 @@ void ViewLeaf::OnTaskEnded(int64_t now_us) {
       if (!text_rows_.empty() && text_rows_[0].size() == 1 && text_rows_[0][0].at(0))
         backfill_->Seen(ShardSnapshot::Parse(*text_rows_[0][0][0]));
       return;
-    case Phase::kCount:
-      committing_ = false;
-      return;
     default:
       return;
   }
 }
 
+uint64_t ViewLeaf::PieceRows() const {
+  uint64_t rows = std::max(kPieceRowsMin, description_.rows_estimated / kPieceShare);
+  if (row_bytes_ > 0) rows = std::min(rows, std::max<uint64_t>(1, kPieceBytesMax / row_bytes_));
+  return rows;
+}
+
 void ViewLeaf::StartPiece(uint64_t rows_max) {
   static uint64_t marks = 0;
+  piece_ = {};
+  mark_passed_ = false;
   // Of this process alone: a mark of a piece that was read before it means nothing.
-  mark_ = fmt::format("{}.{}.{}", getpid(), MonotonicUs(), ++marks);
-  piece_rows_max_ = rows_max;
-  piece_rows_ = 0;
-  rows_.clear();
+  piece_.mark = fmt::format("{}.{}.{}", getpid(), MonotonicUs(), ++marks);
+  piece_.rows_max = rows_max;
   last_row_.clear();
-  piece_end_.reset();
   RemoteStatement rows;
   rows.result_formats = formats_;
   rows.chunk_quota = kPieceChunks;
   if (backfill_->ordered()) {
-    const auto& cursor = backfill_->cursor();
+    const auto& cursor = ReadFrom();
     rows.sql = PieceSql(relation_, remote_columns_, description_.key_columns, cursor.has_value(),
-                        rows_max);
+                        piece_.rows_max);
     if (cursor)
       for (size_t i = 0; i < cursor->size(); i++)
         rows.params.push_back({backfill_->order().columns()[i].type, false, true, (*cursor)[i]});
@@ -366,8 +374,13 @@ void ViewLeaf::StartPiece(uint64_t rows_max) {
        Statement(fmt::format("SELECT pg_catalog.pg_current_snapshot(), "
                              "pg_catalog.pg_logical_emit_message(true, '{}', {})",
                              kMarkMessagePrefix,
-                             QuoteLiteral(feed_->publication().substr(7) + " " + mark_))),
-       std::move(rows)});
+                             QuoteLiteral(feed_->publication().substr(7) + " " + piece_.mark))),
+       std::move(rows), Simple("COMMIT")});
+}
+
+// Behind what has been read, whether it counts already or not.
+const std::optional<std::vector<std::string>>& ViewLeaf::ReadFrom() const {
+  return read_.empty() ? backfill_->cursor() : read_.back().end;
 }
 
 void ViewLeaf::TakePiece(size_t index, const char* data, size_t size_bytes) {
@@ -376,46 +389,55 @@ void ViewLeaf::TakePiece(size_t index, const char* data, size_t size_bytes) {
     AppendRemoteRows(data, size_bytes, &rows);
     if (rows.size() != 1 || rows[0].empty() || !rows[0][0])
       Throw(sqlstate::kProtocolViolation, "malformed answer from server \"{}\"", server_.name);
-    snapshot_ = ShardSnapshot::Parse(*rows[0][0]);
-    backfill_->Seen(snapshot_);
+    piece_.snapshot = ShardSnapshot::Parse(*rows[0][0]);
+    piece_.has_snapshot = true;
+    if (read_.empty()) backfill_->Seen(piece_.snapshot);
     return;
   }
   size_t at = 0, last = 0;
   while (at < size_bytes) {
     last = at;
     at += 1 + LoadBig<uint32_t>(data + at + 1);
-    piece_rows_++;
+    piece_.row_count++;
   }
   if (backfill_->ordered()) last_row_.assign(data + last, size_bytes - last);
-  rows_.append(data, size_bytes);
+  piece_.rows.append(data, size_bytes);
 }
 
-// All its rows are here. With COMMIT its mark comes down the stream.
+// All its rows are here, and it is committed: its mark comes down the stream, or has come.
 void ViewLeaf::OnPieceRead() {
   reading_ = false;
-  rows_read_ += piece_rows_;
-  if (backfill_->ordered() && piece_rows_ >= piece_rows_max_) {
+  if (mark_passed_) return ReadAgain();
+  if (backfill_->ordered() && piece_.row_count > 0)
+    row_bytes_ = piece_.rows.size() / piece_.row_count + 1;
+  if (backfill_->ordered() && piece_.row_count >= piece_.rows_max) {
     std::vector<WireValue> values = RowValues(last_row_);
-    piece_end_.emplace();
+    piece_.end.emplace();
     for (const KeyOrder::KeyColumn& key : backfill_->order().columns()) {
       const WireValue& value = values.at(static_cast<size_t>(key.column));
-      piece_end_->emplace_back(value.data, static_cast<size_t>(std::max(value.length, 0)));
+      piece_.end->emplace_back(value.data, static_cast<size_t>(std::max(value.length, 0)));
     }
   }
-  phase_ = Phase::kCount;
-  committing_ = true;
-  Run({Simple("COMMIT")});
+  if (!piece_.end) phase_ = Phase::kCount;
+  read_.push_back(std::exchange(piece_, {}));
 }
 
 std::string ViewLeaf::TakeRows() {
-  if (!backfill_->ordered() && !rows_.empty()) dirty_ = false;
-  return std::exchange(rows_, {});
+  if (!piece_.rows.empty()) dirty_ = false;
+  return std::exchange(piece_.rows, {});
 }
 
 void ViewLeaf::Counted() {
-  phase_ = backfill_->complete() ? Phase::kComplete : Phase::kRead;
-  mark_.clear();
-  if (phase_ == Phase::kComplete) SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
+  rows_read_ += read_.front().row_count;
+  read_.pop_front();
+  if (backfill_->complete()) {
+    phase_ = Phase::kComplete;
+    SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
+    return;
+  }
+  // What the next piece sees was kept for the one that has counted now.
+  const Piece& next = read_.empty() ? piece_ : read_.front();
+  if (next.has_snapshot) backfill_->Seen(next.snapshot);
 }
 
 void ViewLeaf::ReadAgain() {
@@ -423,9 +445,9 @@ void ViewLeaf::ReadAgain() {
     task_.reset();
     SubmitRequest({RequestKind::kUnpin, nullptr, pin_, 0});
   }
-  reading_ = committing_ = false;
-  rows_.clear();
-  mark_.clear();
+  reading_ = false;
+  piece_ = {};
+  read_.clear();
   phase_ = Phase::kRead;
   if (!backfill_->ordered()) dirty_ = true;  // part of it may be in the copy
 }

@@ -1,13 +1,13 @@
 // One table of a source on its server: described, published, read in pieces, then followed. The
 // rule is stream/backfill.h's; here is who asks the server what, and when.
 //
-//   kDescribe ─► kJoin ─► kSettle ─► kRead ─► kCount ─┬─► kComplete
-//                                      ▲              │
-//                                      └──── next ────┘
+//   kDescribe ─► kJoin ─► kSettle ─► kRead ─► kCount ─► kComplete
 //   kJoin: adds the table to the publication. kSettle: waits until every transaction that ran then
-//   has ended: their changes are decoded without the table. kCount: waits for the piece's mark.
+//   has ended: their changes are decoded without the table. kRead: reads piece after piece; while
+//   one waits for its mark the next is read. kCount: all are read, and the last waits.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -37,6 +37,8 @@ class ViewLeaf {
 
   // Goes on; never waits. `rows_max`: of the next piece; 0: not now.
   bool Poll(int64_t now_us, uint64_t rows_max);
+  // How many rows a piece has at most: a small share of the table, and of memory.
+  uint64_t PieceRows() const;
   // Whether Poll would begin a piece.
   bool WantsPiece(int64_t now_us) const;
   int64_t wake_at_us() const { return wake_at_us_; }
@@ -65,16 +67,24 @@ class ViewLeaf {
   void DropColumn(int column) { dropped_columns_.insert(column); }
   Error NoSuchColumn(int column) const;
 
-  // The mark of the piece that waits in kCount.
-  const std::string& mark() const { return mark_; }
-  const ShardSnapshot& snapshot() const { return snapshot_; }
-  // Rows (DataRow messages) that have come and are to go into the copy: of a piece only with its
-  // mark, of a table read whole at any time.
+  struct Piece {
+    std::string mark;
+    ShardSnapshot snapshot;
+    bool has_snapshot = false;
+    uint64_t rows_max = 0, row_count = 0;
+    std::string rows;                             // DataRow messages
+    std::optional<std::vector<std::string>> end;  // LeafBackfill::Count's last_key
+  };
+  // Whether the mark is of a piece whose rows have not all come: it must not be taken yet.
+  bool Awaits(const std::string& mark) const { return reading_ && piece_.mark == mark; }
+  // It was, nevertheless: the piece will not count.
+  void MarkPassed() { mark_passed_ = true; }
+  // The piece whose mark is the next to come; null: none has been read.
+  Piece* oldest_piece() { return read_.empty() ? nullptr : &read_.front(); }
+  // Rows of a table that is read whole, which go into the copy at any time.
   std::string TakeRows();
-  bool HasRowsToInsert() const { return !backfill_->ordered() && !rows_.empty(); }
-  // With the mark: where the piece ended (LeafBackfill::Count's last_key).
-  std::optional<std::vector<std::string>> piece_end() const { return piece_end_; }
-  // The piece counted; or it did not: read again, from the cursor.
+  bool HasRowsToInsert() const { return !backfill_->ordered() && !piece_.rows.empty(); }
+  // The oldest piece counted; or it did not: all are read again, from the cursor.
   void Counted();
   void ReadAgain();
   // From the beginning; `join`: the publication too.
@@ -92,6 +102,7 @@ class ViewLeaf {
   void Run(std::vector<RemoteStatement> statements);
   void OnTaskEnded(int64_t now_us);
   void StartPiece(uint64_t rows_max);
+  const std::optional<std::vector<std::string>>& ReadFrom() const;
   void TakePiece(size_t index, const char* data, size_t size_bytes);
   void OnPieceRead();
   void Fail(Error error, int64_t now_us);
@@ -114,16 +125,13 @@ class ViewLeaf {
   int64_t wake_at_us_ = 0, look_at_us_ = 0;
   uint64_t join_xmax_ = 0;
 
-  // The piece.
-  bool reading_ = false;     // its statements run
-  bool committing_ = false;  // its COMMIT runs
-  uint64_t piece_rows_max_ = 0, piece_rows_ = 0;
-  std::string mark_;
-  ShardSnapshot snapshot_;
-  std::string rows_;
+  bool reading_ = false;  // the statements of piece_ run
+  bool mark_passed_ = false;
+  Piece piece_;
   std::string last_row_;
-  std::optional<std::vector<std::string>> piece_end_;
-  uint64_t rows_read_ = 0;
+  std::deque<Piece> read_;  // these wait for their marks
+  uint64_t row_bytes_ = 0;  // of the last piece, on average
+  uint64_t rows_read_ = 0;  // that count
   bool dirty_ = false;
 };
 

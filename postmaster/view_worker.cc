@@ -15,8 +15,6 @@
 namespace sluice {
 namespace {
 
-// Small: what is read when this process dies is read again. Views' epochs do not depend on it.
-constexpr uint64_t kPieceRows = 16'000;
 constexpr int64_t kRetryUs = 500'000;
 constexpr int64_t kConfirmUs = 1'000'000;
 constexpr int64_t kRestartUs = 5'000'000;
@@ -201,6 +199,7 @@ void ViewWorker::Reconcile() {
     }
   }
   DropUnneededSources(needed);
+  DivideMemory();
 }
 
 // Views that are not created. One that is paused takes nobody's place.
@@ -418,7 +417,16 @@ void ViewWorker::DropUnneededSources(const std::set<Oid>& needed) {
 
 // --- the loop
 
-uint64_t ViewWorker::PieceRows(const ViewSource& source, int64_t now_us) {
+// A quarter for changes that wait, a quarter for groups that are held; epochs copy what they take.
+void ViewWorker::DivideMemory() {
+  constexpr size_t kReadyMin = 256 * 1024;
+  size_t quarter = static_cast<size_t>(settings_->Integer("view_worker_memory")) * 1024 / 4;
+  for (const auto& [server, feed] : feeds_)
+    feed->SetReadyBytesMax(std::max(kReadyMin, quarter / feeds_.size()));
+  graph_->SetHeldBytesMax(quarter);
+}
+
+uint64_t ViewWorker::PieceRows(const ViewSource& source, const ViewLeaf& leaf, int64_t now_us) {
   // The slowest of the views that wait for it: they are fed as it grows. Those that are paused are
   // fed later; if all that read the table are, it is not read.
   std::optional<int64_t> rate;
@@ -442,10 +450,10 @@ uint64_t ViewWorker::PieceRows(const ViewSource& source, int64_t now_us) {
     }
   }
   if (paused) return 0;
-  if (!rate) return kPieceRows;
+  if (!rate) return leaf.PieceRows();
   int64_t& next_us = source_next_us_[source.table.oid];
   if (now_us < next_us) return 0;
-  uint64_t rows = std::min(kPieceRows, static_cast<uint64_t>(*rate));
+  uint64_t rows = std::min(leaf.PieceRows(), static_cast<uint64_t>(*rate));
   next_us = now_us + static_cast<int64_t>(rows * 1'000'000 / static_cast<uint64_t>(*rate));
   return rows;
 }
@@ -472,7 +480,7 @@ bool ViewWorker::PollAll(int64_t now_us) {
       if (leaf->phase() == ViewLeaf::Phase::kJoin && !farewells_.empty()) continue;
       bool reads = source->stored && !source->broken && leaf->WantsPiece(now_us);
       bool was_described = leaf->described();
-      more |= leaf->Poll(now_us, reads ? PieceRows(*source, now_us) : 0);
+      more |= leaf->Poll(now_us, reads ? PieceRows(*source, *leaf, now_us) : 0);
       if (leaf->described() == was_described && !leaf->error()) continue;
       reconcile_again_ = true;
       routes_.clear();

@@ -115,11 +115,12 @@ class ViewWorker {
   void DropUnwanted();
   void DropUnneededSources(const std::set<Oid>& needed);
   void PublishGeneration();
+  void DivideMemory();
   ShardFeed* FeedOf(Oid server, const std::string& user);
   const ConnectionSpec* Connect(Oid server, const std::string& user, bool replication,
                                 Arena* arena);
   bool PollAll(int64_t now_us);
-  uint64_t PieceRows(const ViewSource& source, int64_t now_us);
+  uint64_t PieceRows(const ViewSource& source, const ViewLeaf& leaf, int64_t now_us);
   int TimeoutMs(int64_t now_us) const;
 
   // --- view_parts.cc
@@ -135,6 +136,7 @@ class ViewWorker {
   // --- view_epoch.cc
   // How many transactions of a shard an epoch takes in.
   using EpochCut = std::map<ShardFeed*, size_t>;
+  size_t ReadyOf(ShardFeed& feed) const;
   bool EpochIsDue(int64_t now_us) const;
   // Pieces of backfills wait so long for those of other shards, to share an epoch with them.
   static constexpr int64_t kPieceWaitUs = 4'000;

@@ -110,6 +110,7 @@ class BagState : public AggregateState {
   void Load(size_t, std::string_view*) override {}
   void Save(size_t, std::string*) const override {}
   void Clear() override {}
+  bool in_memory() const override { return false; }
 
  protected:
   GroupBags bags_;

@@ -24,6 +24,7 @@ class StateOf : public AggregateState {
     states_.clear();
     arena_.Reset();
   }
+  size_t group_bytes() const override { return sizeof(State); }
 
  protected:
   // Where the first argument is not NULL.

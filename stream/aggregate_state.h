@@ -19,7 +19,8 @@ struct WeightedRows {
   std::span<const uint32_t> rows;
   const uint32_t* groups;
   const int64_t* weights;
-  std::span<const std::string> prefixes;  // group → its key, as the start of keys in bag tables
+  // Group → its key, as the start of keys in bag tables; empty where the call has none.
+  std::span<const std::string_view> prefixes;
 };
 
 class AggregateState {
@@ -36,6 +37,9 @@ class AggregateState {
   virtual void Finish(size_t group, std::string_view prefix, size_t row, ColumnBuffer* out,
                       Arena* arena) = 0;
   virtual void Clear() = 0;  // no groups
+  // Whether the whole state is in memory until Save: nothing of it is in tables.
+  virtual bool in_memory() const { return true; }
+  virtual size_t group_bytes() const { return 0; }  // of memory, about
 };
 
 // `table_name`: of the call's bag in the store, if it needs one. Throws 0A000 by name.

@@ -67,14 +67,17 @@ std::vector<Oid> KeyTypes(const RelationInfo& info) {
 // One batch of changes of one shard's table.
 class SourceWriter {
  public:
-  SourceWriter(GraphNode* node, uint32_t shard)
-      : node_(node), types_(TypesOf(node->info.columns)), rows_(types_), old_rows_(types_) {
+  // `with_delta`: somebody takes its net change.
+  SourceWriter(GraphNode* node, uint32_t shard, bool with_delta)
+      : node_(node), with_delta_(with_delta), types_(TypesOf(node->info.columns)) {
     AppendShard(shard, &prefix_);
     if (node_->key_encoder == nullptr && node_->info.keyed)
       node_->key_encoder = std::make_unique<KeyEncoder>(KeyTypes(node_->info));
   }
 
   void Apply(const ChangeBatch& changes) {
+    rows_.emplace(types_);
+    old_rows_.emplace(types_);
     std::vector<uint32_t> order = OrderByKey(changes);
     for (size_t first = 0; first < order.size(); first += kBatchRows)
       Apply(changes, std::span(order).subspan(first, std::min(kBatchRows, order.size() - first)));
@@ -89,8 +92,8 @@ class SourceWriter {
       if (changes.has_old(which[i])) old_rows[i] = changes.old_row(which[i]);
       any_old |= old_rows[i] != nullptr;
     }
-    rows_.Decode(new_rows);
-    if (any_old) old_rows_.Decode(old_rows);
+    rows_->Decode(new_rows);
+    if (any_old) old_rows_->Decode(old_rows);
     for (size_t i = 0; i < count; i++) {
       ChangeKind kind = changes.kind(which[i]);
       bool has_old = old_rows[i] != nullptr;
@@ -101,15 +104,24 @@ class SourceWriter {
     }
   }
 
-  void Insert(std::span<const Column> columns, size_t rows) {
+  // `with_keys`: keys() is to be asked for afterwards.
+  void Insert(std::span<const Column> columns, size_t rows, bool with_keys) {
+    if (with_keys) keys_.resize(rows);
     for (size_t row = 0; row < rows; row++) {
       if (node_->info.keyed) {
         InsertKeyed(columns, row);
+        if (with_keys) keys_[row] = key_;
       } else {
         SetKeylessKey(columns, row, &key_);
         Count(1);
       }
     }
+  }
+  // Of the rows inserted last, where they have keys.
+  const std::string_view* keys() {
+    if (!node_->info.keyed) return nullptr;
+    key_views_.assign(keys_.begin(), keys_.end());
+    return key_views_.data();
   }
 
  private:
@@ -165,35 +177,38 @@ class SourceWriter {
     node_->stored->codec().Append(columns, row, key);
   }
 
+  void AddDelta(std::string_view key, std::string_view row, int64_t weight) {
+    if (with_delta_) node_->source_delta.Add(key, row, weight);
+  }
   void Put() {
     node_->stored->Put(key_, row_);
-    node_->source_delta.Add(key_, row_, 1);
+    AddDelta(key_, row_, 1);
   }
   void Count(int64_t weight) {
     std::string_view row = std::string_view(key_).substr(kShardKeyBytes);
     node_->stored->AddCount(key_, row, weight);
-    node_->source_delta.Add(key_, row, weight);
+    AddDelta(key_, row, weight);
   }
 
   void InsertKeyed(std::span<const Column> columns, size_t row) {
     SetKey(columns, row, &key_);
     SetRow(columns, row);
     if (!node_->stored->Insert(key_, row_)) Contradiction("a row was inserted twice");
-    node_->source_delta.Add(key_, row_, 1);
+    AddDelta(key_, row_, 1);
   }
 
   void ApplyKeyed(ChangeKind kind, bool has_old, const WireValue* new_row, size_t i) {
-    if (kind == ChangeKind::kInsert) return InsertKeyed(rows_.columns(), i);
-    SetKey(has_old ? old_rows_.columns() : rows_.columns(), i, &old_key_);
+    if (kind == ChangeKind::kInsert) return InsertKeyed(rows_->columns(), i);
+    SetKey(has_old ? old_rows_->columns() : rows_->columns(), i, &old_key_);
     std::optional<std::string_view> found = node_->stored->Find(old_key_);
     if (!found) Contradiction("a row was changed that is not there");
     old_row_ = *found;
     if (kind == ChangeKind::kDelete) {
       node_->stored->Delete(old_key_);
-      node_->source_delta.Add(old_key_, old_row_, -1);
+      AddDelta(old_key_, old_row_, -1);
       return;
     }
-    std::span<const Column> columns = rows_.columns();
+    std::span<const Column> columns = rows_->columns();
     size_t row = i;
     if (HasUnchanged(new_row)) {
       columns = OneRow(columns, i);
@@ -208,19 +223,19 @@ class SourceWriter {
     } else if (row_ == old_row_) {
       return;
     }
-    node_->source_delta.Add(old_key_, old_row_, -1);
+    AddDelta(old_key_, old_row_, -1);
     Put();
   }
 
   void ApplyKeyless(ChangeKind kind, bool has_old, const WireValue* new_row, size_t i) {
     if (kind != ChangeKind::kInsert) {
       if (!has_old) Contradiction("a keyless table's change came without its old row");
-      SetKeylessKey(old_rows_.columns(), i, &key_);
+      SetKeylessKey(old_rows_->columns(), i, &key_);
       old_row_ = key_.substr(kShardKeyBytes);
       Count(-1);
     }
     if (kind == ChangeKind::kDelete) return;
-    std::span<const Column> columns = OneRow(rows_.columns(), i);
+    std::span<const Column> columns = OneRow(rows_->columns(), i);
     if (kind == ChangeKind::kUpdate) FillUnchanged(new_row, &columns);
     SetKeylessKey(columns, 0, &key_);
     Count(1);
@@ -256,11 +271,14 @@ class SourceWriter {
   }
 
   GraphNode* node_;
+  bool with_delta_;
   std::vector<Oid> types_;
-  WireRows rows_, old_rows_;
+  std::optional<WireRows> rows_, old_rows_;  // of an Apply
   std::string prefix_, key_, row_, old_key_, old_row_;
   std::vector<Column> one_row_;
   std::unique_ptr<BatchBuffer> unchanged_;
+  std::vector<std::string> keys_;  // of the rows of an Insert
+  std::vector<std::string_view> key_views_;
 };
 
 }  // namespace
@@ -269,15 +287,23 @@ void ViewGraph::Impl::Apply(Oid source, uint32_t shard, const ChangeBatch& chang
   GraphNode& node = Known(source);
   AsFailureOf(source, [&] {
     SLUICE_ASSERT(changes.column_count() == node.info.columns.size());
-    SourceWriter(&node, shard).Apply(changes);
+    SourceReaders readers = ReadersOf(node);
+    bool with_delta = readers.need_delta || !readers.direct.empty();
+    SourceWriter(&node, shard, with_delta).Apply(changes);
   });
   PropagateIfLarge(node);
 }
 
 void ViewGraph::Impl::Insert(Oid source, uint32_t shard, const Batch& rows) {
   GraphNode& node = Known(source);
-  AsFailureOf(source, [&] { SourceWriter(&node, shard).Insert(rows.columns, rows.rows); });
-  PropagateIfLarge(node);
+  SourceReaders readers = ReadersOf(node);
+  SourceWriter writer(&node, shard, readers.need_delta);
+  bool direct = !readers.need_delta && !readers.direct.empty();
+  AsFailureOf(source, [&] { writer.Insert(rows.columns, rows.rows, direct); });
+  if (readers.need_delta) return PropagateIfLarge(node);
+  if (!direct) return;
+  if (!node.source_delta.empty()) Propagate();  // what goes, goes before what comes
+  PushInserted(readers, rows, writer.keys());
 }
 
 void ViewGraph::Impl::Truncate(Oid source, uint32_t shard) {

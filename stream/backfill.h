@@ -16,6 +16,9 @@
 // state at the mark, for the piece's range; and from then on all changes in the range are applied.
 // A change that moves a row out of the range or into it counts as a delete and an insert.
 //
+// The next piece may be read while one waits for its mark: their marks come in order, and what the
+// later snapshot sees is dropped (Seen) only when the earlier piece has counted.
+//
 // What is kept is not durable: the shard is told no position behind the oldest kept change
 // (HoldLsn), so that after a restart it comes again.
 #pragma once

@@ -80,6 +80,19 @@ DeltaOperator* CompiledView::Compile(const Plan& plan) {
 // The operator of a node, whose inputs go to `children`; nullptr: the node's only input will do.
 std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
                                                   std::vector<DeltaOperator*>* children) {
+  switch (plan.kind) {
+    case PlanKind::kViewScan:
+    case PlanKind::kAppend:
+    case PlanKind::kFilter:
+    case PlanKind::kProject:
+    case PlanKind::kSort:
+    case PlanKind::kMaterialize:
+    case PlanKind::kAggregate:
+    case PlanKind::kDistinct:
+      break;
+    default:
+      row_by_row_ = false;
+  }
   auto compile_children = [&] {
     for (const Plan* child : plan.children) children->push_back(Compile(*child));
   };
@@ -105,12 +118,19 @@ std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
       compile_children();
       return std::make_unique<DeltaProject>(static_cast<const ProjectPlan&>(plan),
                                             *children->front(), context_);
-    case PlanKind::kAggregate:
+    case PlanKind::kAggregate: {
       compile_children();
-      return std::make_unique<DeltaAggregate>(static_cast<const AggregatePlan&>(plan), context_);
+      auto made =
+          std::make_unique<DeltaAggregate>(static_cast<const AggregatePlan&>(plan), context_);
+      aggregates_ = true;
+      row_by_row_ = row_by_row_ && made->in_memory();
+      return made;
+    }
     case PlanKind::kDistinct: {
       const auto& distinct = static_cast<const DistinctPlan&>(plan);
       compile_children();
+      row_by_row_ = row_by_row_ && !distinct.sorted_input;
+      aggregates_ = true;
       if (distinct.sorted_input)
         return std::make_unique<DeltaTopN>(DeltaTopN::Of(distinct), context_);
       if (!distinct.columns.empty() && distinct.columns.size() < plan.output.size())
@@ -145,6 +165,37 @@ std::unique_ptr<DeltaOperator> CompiledView::Make(const Plan& plan,
     default:
       Refuse("{} is not supported in a live view", DescribeNode(plan, false).title);
   }
+}
+
+Oid CompiledView::SameRowsAs() const {
+  const Plan* plan = plan_->statement->root;
+  if (plan->output.size() != columns_.size()) return kInvalidOid;
+  for (; plan->kind != PlanKind::kViewScan; plan = plan->children[0]) {
+    if (plan->kind == PlanKind::kSort || plan->kind == PlanKind::kMaterialize) continue;
+    if (plan->kind != PlanKind::kProject) return kInvalidOid;
+    const auto& expressions = static_cast<const ProjectPlan*>(plan)->expressions;
+    if (expressions.size() != plan->children[0]->output.size()) return kInvalidOid;
+    for (size_t i = 0; i < expressions.size(); i++) {
+      const Expr& expr = *expressions[i];
+      if (expr.kind != ExprKind::kColumn || expr.rel != kInput ||
+          expr.column != static_cast<int>(i))
+        return kInvalidOid;
+    }
+  }
+  const auto& scan = *static_cast<const ViewScanPlan*>(plan);
+  const RelationInfo& input = info_(scan.relation);
+  if (scan.columns.size() != input.columns.size() || columns_.size() != input.columns.size())
+    return kInvalidOid;
+  for (size_t i = 0; i < scan.columns.size(); i++)
+    if (scan.columns[i] != input.columns[i].name || columns_[i].type != input.columns[i].type)
+      return kInvalidOid;
+  return scan.relation;
+}
+
+size_t CompiledView::memory_bytes() const {
+  size_t bytes = delta_.memory_bytes();
+  for (const auto& op : operators_) bytes += op->memory_bytes();
+  return bytes;
 }
 
 bool CompiledView::keyed() const {

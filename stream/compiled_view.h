@@ -31,6 +31,15 @@ class CompiledView {
   std::vector<int> key_columns() const;
   bool keyed_by_shard() const;
 
+  // The input whose rows, all columns of them in order, are the view's; or kInvalidOid.
+  Oid SameRowsAs() const;
+  // Whether each row that is inserted stands for itself (or its group): no operator looks for
+  // others among its inputs' rows.
+  bool row_by_row() const { return row_by_row_; }
+  // Row by row, and into groups that can be held in memory.
+  bool aggregates() const { return row_by_row_ && aggregates_; }
+  size_t memory_bytes() const;
+
   // One step: Start (once in the view's life) or any number of Push, then Finish. The change is
   // then in delta(), errors of rows in the tally; the caller clears both.
   void Start();
@@ -62,6 +71,7 @@ class CompiledView {
   std::vector<DeltaScan*> scans_;
   std::vector<std::pair<Oid, DeltaApply*>> inner_scans_;  // what inner plans of Apply read
   DeltaOperator* root_ = nullptr;
+  bool row_by_row_ = true, aggregates_ = false;
   DeltaBuffer delta_;
   std::unique_ptr<Sink> sink_;
 };

@@ -14,6 +14,7 @@ namespace {
 constexpr char kGroup = 'g';
 // The key of the only group where there is no GROUP BY.
 constexpr std::string_view kOnlyGroup = "g";
+constexpr size_t kSlotsKept = 4096;
 
 std::vector<Oid> TypesOf(std::span<const Expr* const> exprs) {
   std::vector<Oid> types;
@@ -40,10 +41,6 @@ Error ToError(std::string_view stored) {
 }
 
 }  // namespace
-
-size_t DeltaAggregate::Hash::operator()(std::string_view key) const {
-  return HashBytes(key);
-}
 
 const AggregatePlan* DeltaAggregate::AsAggregate(const DistinctPlan& plan, Arena* arena) {
   auto* aggregate = arena->New<AggregatePlan>();
@@ -95,7 +92,19 @@ DeltaAggregate::DeltaAggregate(const AggregatePlan& plan, ViewContext& context)
     made.argument_count = call.args.size() + call.order_by.size();
     column += made.argument_count;
     if (call.filter != nullptr) made.filter = static_cast<int>(column++);
+    has_bags_ |= !made.state->in_memory();
   }
+}
+
+bool DeltaAggregate::in_memory() const {
+  return !has_bags_;
+}
+
+size_t DeltaAggregate::memory_bytes() const {
+  size_t group_bytes = sizeof(Group) + sizeof(std::string_view);
+  for (const Call& call : calls_) group_bytes += call.state->group_bytes();
+  return group_arena_.allocated_bytes() + slots_.size() * sizeof(uint32_t) +
+         groups_.capacity() * group_bytes;
 }
 
 std::vector<int> DeltaAggregate::key_columns() const {
@@ -116,22 +125,48 @@ void DeltaAggregate::Start() {
 }
 
 uint32_t DeltaAggregate::Touch(std::string_view key, std::span<const Column> columns, size_t row) {
-  auto found = by_key_.find(key);
-  if (found != by_key_.end()) return found->second;
+  if ((groups_.size() + 1) * 2 > slots_.size()) GrowSlots();
+  uint64_t full_hash = HashBytes(key);
+  auto hash = static_cast<uint32_t>(full_hash ^ full_hash >> 32);
+  size_t slot = hash & (slots_.size() - 1);
+  for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+    const Group& group = groups_[slots_[slot] - 1];
+    if (group.hash == hash && group.key == key) return slots_[slot] - 1;
+  }
   auto index = static_cast<uint32_t>(groups_.size());
-  by_key_.emplace(key, index);
+  slots_[slot] = index + 1;
   Group& group = groups_.emplace_back();
-  group.key = key;
-  std::string& prefix = prefixes_.emplace_back(1, kGroup);
-  AppendKeyPrefix(key, &prefix);
+  group.key = group_arena_.CopyString(key);
+  group.hash = hash;
+  prefixes_.emplace_back();
+  if (has_bags_) {
+    std::string prefix(1, kGroup);
+    AppendKeyPrefix(key, &prefix);
+    prefixes_.back() = group_arena_.CopyString(prefix);
+  }
   for (Call& call : calls_) call.state->Grow(groups_.size());
   LoadGroup(&group, index);
-  if (!group.stored && key_count_ > 0) key_codec_.Append(columns, row, &group.key_row);
+  if (!group.stored && key_count_ > 0) {
+    value_buffer_.clear();
+    key_codec_.Append(columns, row, &value_buffer_);
+    group.key_row = group_arena_.CopyString(value_buffer_);
+  }
   return index;
 }
 
+void DeltaAggregate::GrowSlots() {
+  slots_.assign(std::max<size_t>(64, slots_.size() * 2), 0);
+  for (size_t i = 0; i < groups_.size(); i++) {
+    size_t slot = groups_[i].hash & (slots_.size() - 1);
+    while (slots_[slot] != 0) slot = (slot + 1) & (slots_.size() - 1);
+    slots_[slot] = static_cast<uint32_t>(i + 1);
+  }
+}
+
 void DeltaAggregate::LoadGroup(Group* group, size_t index) {
-  std::string key = kGroup + group->key;
+  if (table_.entries() == 0) return;
+  std::string key(1, kGroup);
+  key += group->key;
   std::optional<std::string_view> value = table_.Get(StoredKey(key, &key_buffer_));
   if (!value) return;
   std::string_view rest = *value;
@@ -139,14 +174,15 @@ void DeltaAggregate::LoadGroup(Group* group, size_t index) {
     Throw(sqlstate::kInternalError, "two groups of a view have the same digest");
   group->stored = true;
   group->rows = static_cast<int64_t>(TakeVarint(&rest));
-  group->key_row = TakeBytes(TakeVarint(&rest), &rest);
+  group->key_row = group_arena_.CopyString(TakeBytes(TakeVarint(&rest), &rest));
   group->emitted = static_cast<Emitted>(TakeVarint(&rest));
-  group->output = TakeBytes(TakeVarint(&rest), &rest);
+  group->output = group_arena_.CopyString(TakeBytes(TakeVarint(&rest), &rest));
   for (Call& call : calls_) call.state->Load(index, &rest);
 }
 
 void DeltaAggregate::SaveGroup(const Group& group, size_t index) {
-  std::string key = kGroup + group.key;
+  std::string key(1, kGroup);
+  key += group.key;
   std::string_view stored = StoredKey(key, &key_buffer_);
   if (group.rows == 0 && key_count_ > 0 && !group.stays) {
     if (group.stored) table_.Delete(stored);
@@ -269,7 +305,7 @@ void DeltaAggregate::FinishGroup(Group* group, size_t index) {
     if (emitted == Emitted::kRow) EmitRow(*group, output, 1);
     if (emitted == Emitted::kError) context_.errors.Add(ToError(output), 1);
     group->emitted = emitted;
-    group->output = std::move(output);
+    group->output = group_arena_.CopyString(output);
   }
   SaveGroup(*group, index);
 }
@@ -284,7 +320,9 @@ void DeltaAggregate::Finish() {
   if (output_.rows() > 0) Flush();
   groups_.clear();
   prefixes_.clear();
-  by_key_.clear();
+  std::fill(slots_.begin(), slots_.end(), 0);
+  if (slots_.size() > kSlotsKept) slots_.clear();
+  group_arena_.Reset();
   for (Call& call : calls_) call.state->Clear();
 }
 

@@ -7,8 +7,6 @@
 // Finish, so a group is read and written once a step. Without GROUP BY there is one group, always.
 #pragma once
 
-#include <unordered_map>
-
 #include "optimizer/plan.h"
 #include "stream/aggregate_state.h"
 #include "stream/delta_operator.h"
@@ -28,6 +26,9 @@ class DeltaAggregate : public DeltaOperator {
   void Finish() override;
   bool keyed() const override { return true; }
   std::vector<int> key_columns() const override;
+  size_t memory_bytes() const override;
+  // Whether nothing is written before Finish.
+  bool in_memory() const;
 
  private:
   struct Call {
@@ -38,17 +39,19 @@ class DeltaAggregate : public DeltaOperator {
   // What a group has emitted.
   enum class Emitted : uint8_t { kNothing, kRow, kError };
   struct Group {
-    std::string key;
-    std::string key_row;  // the group columns, RowCodec's
+    std::string_view key;
+    std::string_view key_row;  // the group columns, RowCodec's
+    std::string_view output;   // row or error
     int64_t rows = 0;
+    uint32_t hash = 0;
     Emitted emitted = Emitted::kNothing;
-    std::string output;  // row or error
     bool stored = false;
     bool stays = false;  // without rows, too: GROUPING SETS ((), …)
   };
 
   static std::vector<const Expr*> Expressions(const AggregatePlan& plan);
   uint32_t Touch(std::string_view key, std::span<const Column> columns, size_t row);
+  void GrowSlots();
   std::vector<Column> KeysOfSet(size_t set, std::span<const Column> columns);
   void PushSet(std::span<const Column> keys, std::span<const Column> columns,
                const DeltaBatch& good, bool stays);
@@ -67,13 +70,11 @@ class DeltaAggregate : public DeltaOperator {
   LmdbTable table_;
   std::vector<Call> calls_;
 
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view key) const;
-  };
-  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_key_;
+  Arena group_arena_{HeapBlocks(), 256 * 1024};  // what groups' views show
   std::vector<Group> groups_;
-  std::vector<std::string> prefixes_;  // by group, for the calls' bags
+  std::vector<uint32_t> slots_;  // by hash: group + 1; 0: free. A power of two.
+  bool has_bags_ = false;
+  std::vector<std::string_view> prefixes_;  // by group, for the calls' bags
 
   std::string key_buffer_, value_buffer_;
   BatchBuffer scratch_;  // one output row

@@ -81,6 +81,8 @@ class DeltaOperator {
   virtual void Push(size_t input, const DeltaBatch& batch) = 0;
   // After the last Push of a step: emits what was held back. Inputs were finished before.
   virtual void Finish() {}
+  // Of what waits for Finish.
+  virtual size_t memory_bytes() const { return 0; }
   // Whether what it emits has keys, and which output columns the keys say (may be empty although it
   // has: keys of columns that are not put out).
   virtual bool keyed() const { return false; }

@@ -27,8 +27,15 @@ struct GraphNode {
   std::map<Oid, Edge> edges;                        // by input
   bool edges_changed = false;
   bool pushed = false;  // something was pushed that is not finished yet
+  // A view that shows the rows of an input as they are: the input, whose table and changes are its
+  // own. Such a view is never compiled.
+  GraphNode* base = nullptr;
+  // A view of groups that is being built: they stay in memory, and nothing of the view is in the
+  // store, until all its rows have been delivered (see hold.cc).
+  bool held = false;
 
   DeltaBuffer* delta() {
+    if (base != nullptr) return base->delta();
     if (info.kind == StoredRelationKind::kSource) return &source_delta;
     return compiled == nullptr ? nullptr : &compiled->delta();
   }
@@ -37,6 +44,20 @@ struct GraphNode {
                        [](const auto& edge) { return !edge.second.at_end; });
   }
   bool failed() const { return info.state == RelationState::kFailed; }
+  // Where its rows and changes come from: itself, or what it shows.
+  GraphNode& root() { return base == nullptr ? *this : base->root(); }
+};
+
+// Who takes rows of a source as they are inserted.
+struct SourceReaders {
+  // All others read the source later. `input`: the source, or a view that shows it.
+  struct Reader {
+    GraphNode* view;
+    Oid input;
+  };
+  std::vector<Reader> direct;
+  // Somebody has to see each row's key, or has read part of the source: by the net change only.
+  bool need_delta = false;
 };
 
 struct ViewGraph::Impl {
@@ -55,13 +76,17 @@ struct ViewGraph::Impl {
   uint64_t next_sequence = 1;
   std::map<Oid, ChangeLog> change_logs;
   int64_t begun_at_us = 0;  // the epoch
+  size_t held_bytes_max = size_t{64} << 20;
+  bool let_go = false;
 
   // view_graph.cc
   void Begin();
   void Abort();
+  void Forget();
   void Commit();
   void Load();
   void CompileView(GraphNode* node, bool create);
+  void ShowRowsOf(GraphNode* view, GraphNode* input);
   GraphNode& Known(Oid relation);
   std::vector<GraphNode*> ViewsInOrder();
   void UpdateStates();
@@ -75,8 +100,18 @@ struct ViewGraph::Impl {
   bool PropagateOnce();
   void PropagateIfLarge(const GraphNode& source);
   void Finish(GraphNode* view);
+  void NoteChanges(GraphNode* view, std::span<const DeltaBuffer::Entry> changes);
   void Deliver(GraphNode* view, GraphNode& input, std::span<const DeltaBuffer::Entry> rows);
   size_t Backfill(Oid view, Oid input, size_t rows_max);
+  SourceReaders ReadersOf(GraphNode& source);
+  void PushInserted(const SourceReaders& readers, const Batch& rows, const std::string_view* keys);
+
+  // hold.cc
+  void Hold(GraphNode* view);
+  void LetGo(GraphNode* view);
+  bool IsFinal(GraphNode& node);
+  void ReleaseHeld();
+  void LimitHeld();
 
   // apply_changes.cc
   void Apply(Oid source, uint32_t shard, const ChangeBatch& changes);

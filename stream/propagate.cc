@@ -25,6 +25,14 @@ bool ViewGraph::Impl::PropagateOnce() {
   bool more = false;
   for (GraphNode* view : ViewsInOrder()) {
     if (view->failed()) continue;
+    if (view->base != nullptr) {
+      // Its input has been finished, and its changes are the view's.
+      DeltaBuffer* delta = view->delta();
+      bool noted = !view->indexes.empty() || change_logs.contains(view->info.oid);
+      if (noted && delta != nullptr && !delta->empty())
+        AsFailureOf(view->info.oid, [&] { NoteChanges(view, delta->Settle()); });
+      continue;
+    }
     for (auto& [oid, edge] : view->edges) {
       GraphNode& input = Known(oid);
       DeltaBuffer* delta = input.delta();
@@ -49,17 +57,23 @@ bool ViewGraph::Impl::PropagateOnce() {
 
 void ViewGraph::Impl::Finish(GraphNode* view) {
   view->pushed = false;
+  if (view->held) return;
   AsFailureOf(view->info.oid, [&] {
     view->compiled->Finish(view->building());
     view->pushed = view->compiled->more();
     std::span<const DeltaBuffer::Entry> changes = view->compiled->delta().Settle();
     view->stored->Apply(changes);
-    for (size_t i = 0; i < view->indexes.size(); i++)
-      view->indexes[i]->Apply(*view->stored, view->info.indexes[i], changes);
-    auto log = change_logs.find(view->info.oid);
-    if (log != change_logs.end()) log->second.Append(epoch, begun_at_us, changes);
+    NoteChanges(view, changes);
     view->compiled->errors().Apply(errors, view->info.oid);
   });
+}
+
+// What its rows have by now, to its indexes and subscribers.
+void ViewGraph::Impl::NoteChanges(GraphNode* view, std::span<const DeltaBuffer::Entry> changes) {
+  for (size_t i = 0; i < view->indexes.size(); i++)
+    view->indexes[i]->Apply(*view->stored, view->info.indexes[i], changes);
+  auto log = change_logs.find(view->info.oid);
+  if (log != change_logs.end()) log->second.Append(epoch, begun_at_us, changes);
 }
 
 void ViewGraph::Impl::Deliver(GraphNode* view, GraphNode& input,
@@ -128,6 +142,45 @@ size_t ViewGraph::Impl::Backfill(Oid view_oid, Oid input_oid, size_t rows_max) {
   if (edge.at_end) view.pushed = true;  // what waited for all rows
   Propagate();
   return delivered;
+}
+
+SourceReaders ViewGraph::Impl::ReadersOf(GraphNode& source) {
+  SourceReaders readers;
+  for (auto& [oid, view] : nodes) {
+    if (view.info.kind != StoredRelationKind::kView || view.failed()) continue;
+    if (view.base != nullptr) {
+      bool noted = !view.indexes.empty() || change_logs.contains(oid);
+      readers.need_delta |= noted && &view.root() == &source;
+      continue;
+    }
+    for (const auto& [input, edge] : view.edges) {
+      if (&Known(input).root() != &source) continue;
+      if (edge.at_end)
+        readers.direct.push_back({&view, input});
+      else
+        readers.need_delta |= !edge.cursor.empty();
+    }
+  }
+  return readers;
+}
+
+// Rows that were not in the source before: no old row has to go first, so nothing needs to be
+// netted.
+void ViewGraph::Impl::PushInserted(const SourceReaders& readers, const Batch& rows,
+                                   const std::string_view* keys) {
+  static const std::vector<int64_t> ones(kBatchRows, 1);
+  for (auto [view, input] : readers.direct) {
+    if (view->compiled == nullptr) {
+      Deliver(view, Known(input), {});
+      continue;
+    }
+    view->pushed = true;
+    Edge& edge = view->edges.at(input);
+    edge.rows_delivered += view->held ? rows.rows : 0;
+    view->edges_changed |= view->held;
+    AsFailureOf(view->info.oid, [&] { view->compiled->Push(input, {rows, ones.data(), keys}); });
+    if (view->compiled->delta().memory_bytes() > kPendingBytesMax) Propagate();
+  }
 }
 
 }  // namespace sluice

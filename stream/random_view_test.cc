@@ -134,6 +134,16 @@ class RandomChanges {
 
   int Below(int bound) { return static_cast<int>(engine_() % static_cast<uint64_t>(bound)); }
 
+  // Some new rows at once.
+  void Piece() {
+    const std::string table = Below(3) == 0 ? "l" : Below(2) == 0 ? "t" : "u";
+    auto shard = static_cast<uint32_t>(Below(2));
+    TextRows piece;
+    for (int i = Below(12); i >= 0; i--) piece.push_back(NewRow(table));
+    for (const TextRow& row : piece) rows_[table].emplace_back(shard, row);
+    h_.InsertPiece(table, piece, shard);
+  }
+
   void Step() {
     int kind = Below(10);
     const std::string table = Below(3) == 0 ? "l" : Below(2) == 0 ? "t" : "u";
@@ -271,6 +281,62 @@ TEST(RandomViewTest, GraphsGrowWhileTheyAreBuilt) {
   for (int epoch = 0; epoch < 20 && !::testing::Test::HasFailure(); epoch++) {
     for (int i = changes.Below(8); i >= 0; i--) changes.Step();
     h.Commit();
+    h.Check("epoch " + std::to_string(epoch));
+  }
+}
+
+// As the view worker builds views: rows come in pieces of shards' key order and change as soon as
+// they are there, the process dies between epochs, and views are added at any time.
+TEST(RandomViewTest, ViewsThatAreFilledWithTheirTables) {
+  uint64_t seed = TestSeed();
+  SCOPED_TRACE("SLUICE_TEST_SEED=" + std::to_string(seed));
+  ViewHarness h;
+  for (const char* name : {"t", "u"})
+    h.AddTable(name, {"id int4", "k int4", "v int4", "s text", "n numeric", "f float8"}, {0},
+               false);
+  h.AddTable("l", {"g int4", "v int4"}, {}, false);
+  RandomChanges changes(&h, seed);
+  std::vector<std::string> waiting = Queries(), names;
+  waiting.insert(waiting.end(),
+                 {"SELECT * FROM t", "SELECT * FROM l", "SELECT id, k, v FROM t WHERE v > 1",
+                  "SELECT k, count(*) AS c, sum(v) AS s FROM t GROUP BY k", "SELECT * FROM m0",
+                  "SELECT DISTINCT k FROM t", "SELECT count(*) AS c, avg(n) AS a FROM t",
+                  "SELECT k, sum(x) AS x FROM (SELECT k, v AS x FROM t UNION ALL SELECT k, id FROM "
+                  "u) q GROUP BY k"});
+  auto add = [&](size_t count) {
+    for (; count > 0 && names.size() < waiting.size(); count--) {
+      const std::string name = "m" + std::to_string(names.size());
+      h.AddView(name, waiting[names.size()], FirstRows::kCheapest);
+      names.push_back(name);
+    }
+  };
+  auto all_edges = [&](size_t rows) {
+    for (const std::string& name : names)
+      for (const EdgeInfo& edge : h.epoch().Edges(h.OidOf(name)))
+        if (!edge.at_end && changes.Below(2) == 0) h.epoch().Backfill(edge.view, edge.input, rows);
+  };
+  for (int epoch = 0; epoch < 40; epoch++) {
+    if (changes.Below(2) == 0) add(static_cast<size_t>(changes.Below(8)));
+    for (int i = changes.Below(3); i > 0; i--) changes.Piece();
+    for (int i = changes.Below(6); i > 0; i--) changes.Step();
+    if (changes.Below(3) == 0) all_edges(static_cast<size_t>(1 + changes.Below(9)));
+    if (changes.Below(12) == 0) h.graph().SetHeldBytesMax(1);
+    h.Commit();
+    if (changes.Below(12) == 0) h.Reopen();
+  }
+  add(waiting.size());
+  for (const char* table : {"l", "t", "u"}) {
+    h.SetComplete(table);
+    for (int i = changes.Below(6); i > 0; i--) changes.Step();
+    h.Commit();
+    if (changes.Below(6) == 0) h.Reopen();
+  }
+  for (const std::string& name : names) h.Build(name, 5);
+  h.Check("all built");
+  for (int epoch = 0; epoch < 20 && !::testing::Test::HasFailure(); epoch++) {
+    for (int i = changes.Below(8); i >= 0; i--) changes.Step();
+    h.Commit();
+    if (changes.Below(8) == 0) h.Reopen();
     h.Check("epoch " + std::to_string(epoch));
   }
 }

@@ -65,6 +65,7 @@ std::string StoreInfo(const RelationInfo& info, uint64_t sequence) {
     AppendVarint(index.complete, &out);
     AppendText(index.cursor, &out);
   }
+  AppendVarint(info.storage, &out);
   return out;
 }
 
@@ -107,6 +108,7 @@ RelationInfo LoadInfo(std::string_view bytes, uint64_t* sequence) {
     index.cursor = TakeText(&bytes);
     info.indexes.push_back(std::move(index));
   }
+  if (!bytes.empty()) info.storage = static_cast<Oid>(TakeVarint(&bytes));
   return info;
 }
 

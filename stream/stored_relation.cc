@@ -30,7 +30,11 @@ StoredRelation::StoredRelation(StoreTransaction* transaction, const RelationInfo
     : codec_(TypesOf(info.columns)),
       keyed_(info.keyed),
       prefix_bytes_(!info.keyed && info.by_shard ? kShardKeyBytes : 0),
-      table_(transaction, "r" + std::to_string(info.oid), create) {}
+      table_(transaction, RowTableName(info), create) {}
+
+std::string RowTableName(const RelationInfo& info) {
+  return "r" + std::to_string(info.storage == kInvalidOid ? info.oid : info.storage);
+}
 
 std::optional<std::string_view> StoredRelation::Find(std::string_view key) const {
   std::string buffer;

@@ -65,6 +65,8 @@ class StoredRelation {
 };
 
 std::vector<Oid> TypesOf(std::span<const StoredColumn> columns);
+// The table that has the relation's rows.
+std::string RowTableName(const RelationInfo& info);
 // `columns`: by name, in output order.
 // `index`: one of the relation's, complete; null: none.
 std::unique_ptr<RowSource> ScanStored(const StoredRelation& relation,

@@ -25,15 +25,19 @@ class ViewHarness {
 
   // Columns as "name type", types by name.
   void AddTable(const std::string& name, const std::vector<std::string>& columns,
-                std::vector<int> key_columns);
+                std::vector<int> key_columns, bool complete = true);
+  void SetComplete(const std::string& table);
   // In an epoch of its own; its edges are built right away unless `backfill` is false.
-  void CreateView(const std::string& name, const std::string& sql, bool backfill = true);
-  void AddView(const std::string& name, const std::string& sql);  // in the epoch that runs
+  void CreateView(const std::string& name, const std::string& sql, bool backfill = true,
+                  FirstRows first_rows = FirstRows::kAtOnce);
+  void AddView(const std::string& name, const std::string& sql,  // in the epoch that runs
+               FirstRows first_rows = FirstRows::kAtOnce);
   void DropView(const std::string& name);
   void Build(const std::string& name, size_t rows_a_step = 1000);
 
   // Changes wait for the next Commit. `null` and text values as SQL text; "(1,a,null)".
   void Insert(const std::string& table, const TextRows& rows, uint32_t shard = 0);
+  void InsertPiece(const std::string& table, const TextRows& rows, uint32_t shard = 0);
   void Delete(const std::string& table, const TextRow& row, uint32_t shard = 0);
   void Update(const std::string& table, const TextRow& old_row, const TextRow& new_row,
               uint32_t shard = 0);
@@ -45,6 +49,7 @@ class ViewHarness {
   ViewGraph::Epoch& epoch();
   Oid OidOf(const std::string& relation) const;
   ViewStore& store() { return *store_; }
+  ViewGraph& graph() { return *graph_; }
 
   // Sorted. Throw what a read of the view, or its recomputation, raises.
   TextRows Stored(const std::string& relation);

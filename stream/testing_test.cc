@@ -113,7 +113,7 @@ ViewGraph::Epoch& ViewHarness::epoch() {
 }
 
 void ViewHarness::AddTable(const std::string& name, const std::vector<std::string>& columns,
-                           std::vector<int> key_columns) {
+                           std::vector<int> key_columns, bool complete) {
   Relation relation{};
   relation.oid = catalog_.next_oid++;
   relation.schema = "public";
@@ -135,8 +135,12 @@ void ViewHarness::AddTable(const std::string& name, const std::vector<std::strin
   relation.primary_key = key_columns;
   catalog_.relations[relation.oid] = relation;
   epoch().AddSource(source);
-  epoch().SetSourceComplete(relation.oid, true);
+  epoch().SetSourceComplete(relation.oid, complete);
   Commit();
+}
+
+void ViewHarness::SetComplete(const std::string& table) {
+  epoch().SetSourceComplete(OidOf(table), true);
 }
 
 std::shared_ptr<const ViewPlan> ViewHarness::Plan(const std::string& sql) {
@@ -148,7 +152,7 @@ std::shared_ptr<const ViewPlan> ViewHarness::Plan(const std::string& sql) {
   return PlanView(*query, catalog_, settings_);
 }
 
-void ViewHarness::AddView(const std::string& name, const std::string& sql) {
+void ViewHarness::AddView(const std::string& name, const std::string& sql, FirstRows first_rows) {
   std::shared_ptr<const ViewPlan> plan = Plan(sql);
   Relation relation{};
   relation.oid = catalog_.next_oid++;
@@ -163,15 +167,16 @@ void ViewHarness::AddView(const std::string& name, const std::string& sql) {
     info.collation = column.collation;
     relation.columns.push_back(info);
   }
-  epoch().AddView(relation.oid, plan, sql);
+  epoch().AddView(relation.oid, plan, sql, first_rows);
   catalog_.relations[relation.oid] = relation;
   view_sql_[name] = sql;
   plans_[name] = plan;
   views_.push_back(name);
 }
 
-void ViewHarness::CreateView(const std::string& name, const std::string& sql, bool backfill) {
-  AddView(name, sql);
+void ViewHarness::CreateView(const std::string& name, const std::string& sql, bool backfill,
+                             FirstRows first_rows) {
+  AddView(name, sql, first_rows);
   Commit();
   if (backfill) Build(name);
 }
@@ -223,6 +228,27 @@ void ViewHarness::Change(ChangeKind kind, const std::string& table, const TextRo
 
 void ViewHarness::Insert(const std::string& table, const TextRows& rows, uint32_t shard) {
   for (const TextRow& row : rows) Change(ChangeKind::kInsert, table, nullptr, &row, shard);
+}
+
+void ViewHarness::InsertPiece(const std::string& table, const TextRows& rows, uint32_t shard) {
+  const Relation& relation = *catalog_.FindRelation("public", table);
+  std::vector<Oid> types;
+  for (const ColumnInfo& column : relation.columns) types.push_back(column.type);
+  BatchBuffer buffer(types);
+  std::vector<std::vector<std::string>> bytes;
+  for (size_t row = 0; row < rows.size(); row++) {
+    std::vector<WireValue> values;
+    bytes.push_back(Wire(relation, rows[row], &values));
+    for (size_t c = 0; c < types.size(); c++) {
+      if (!rows[row][c])
+        buffer[c].Nulls()[row] = 1;
+      else
+        DecodeBinaryValue(types[c], bytes.back()[c], &buffer[c].column, row);
+    }
+  }
+  Batch batch;
+  buffer.Show(rows.size(), &batch);
+  epoch().Insert(relation.oid, shard, batch);
 }
 
 void ViewHarness::Delete(const std::string& table, const TextRow& row, uint32_t shard) {

@@ -12,6 +12,14 @@ namespace sluice {
 ViewGraph::ViewGraph(ViewStore* store) : impl_(std::make_unique<Impl>(store)) {}
 ViewGraph::~ViewGraph() = default;
 
+void ViewGraph::SetHeldBytesMax(size_t bytes) {
+  impl_->held_bytes_max = bytes;
+}
+
+bool ViewGraph::TakeLetGo() {
+  return std::exchange(impl_->let_go, false);
+}
+
 Status ViewGraph::Attach(Oid view, std::shared_ptr<const ViewPlan> plan) {
   SLUICE_ASSERT(impl_->transaction.txn == nullptr);
   std::optional<RelationInfo> info = impl_->store->Snapshot()->Relation(view);
@@ -52,9 +60,15 @@ void ViewGraph::Impl::Begin() {
 
 void ViewGraph::Impl::Abort() {
   if (transaction.txn == nullptr) return;
+  Forget();
+  mdb_txn_abort(std::exchange(transaction.txn, nullptr));
+}
+
+// What is in memory is not what the store has: it is loaded anew.
+void ViewGraph::Impl::Forget() {
+  for (const auto& [oid, node] : nodes) let_go |= node.held;
   nodes.clear();
   loaded = false;
-  mdb_txn_abort(std::exchange(transaction.txn, nullptr));
 }
 
 void ViewGraph::Impl::Load() {
@@ -84,9 +98,14 @@ void ViewGraph::Impl::Load() {
       std::optional<std::string_view> edge = meta.Get(EdgeKey(oid, input));
       if (!edge) Throw(sqlstate::kDataCorrupted, "the view store lacks an edge");
       node.edges[input] = LoadEdge(*edge);
+      // Its groups were held when the process died: they are gone.
+      if (!node.edges[input].at_end && node.edges[input].cursor.empty())
+        node.edges[input].rows_delivered = 0;
     }
+    if (node.info.storage != kInvalidOid) node.base = &Known(node.info.inputs.at(0));
   }
   for (GraphNode* view : ViewsInOrder()) {
+    if (view->base != nullptr) continue;
     if (view->failed() || !plans.contains(view->info.oid)) continue;
     try {
       CompileView(view, false);
@@ -126,9 +145,9 @@ void ViewGraph::Impl::UpdateStates() {
   for (GraphNode* view : ViewsInOrder()) {
     if (view->failed()) continue;
     RelationState state = RelationState::kCreated;
-    for (const auto& [input, edge] : view->edges) {
+    for (const auto& [input, edge] : view->edges)
       if (Known(input).info.state != RelationState::kCreated) state = RelationState::kCaughtUp;
-    }
+    if (view->base != nullptr) state = view->base->info.state;  // creating, if that is
     for (const auto& [input, edge] : view->edges)
       if (!edge.at_end) state = RelationState::kCreating;
     if (state == view->info.state) continue;
@@ -142,22 +161,23 @@ void ViewGraph::Impl::SaveChanged() {
     if (std::exchange(node.info_changed, false))
       meta.Put(RelationKey(oid), StoreInfo(node.info, node.sequence));
     if (std::exchange(node.edges_changed, false))
-      for (const auto& [input, edge] : node.edges) meta.Put(EdgeKey(oid, input), StoreEdge(edge));
+      for (const auto& [input, edge] : node.edges)
+        meta.Put(EdgeKey(oid, input),
+                 StoreEdge(node.held ? Edge{false, edge.rows_delivered, {}} : edge));
   }
   StoreNumber(meta, kEpochKey, epoch);
 }
 
 void ViewGraph::Impl::Commit() {
   try {
+    ReleaseHeld();
     Propagate();
+    LimitHeld();
     UpdateStates();
     SaveChanged();
     CheckLmdb(mdb_txn_commit(std::exchange(transaction.txn, nullptr)), "write");
   } catch (const QueryError&) {
-    if (transaction.txn == nullptr) {
-      nodes.clear();
-      loaded = false;
-    }
+    if (transaction.txn == nullptr) Forget();
     Abort();
     throw;
   }
@@ -276,22 +296,40 @@ void ViewGraph::Epoch::AddView(Oid view, std::shared_ptr<const ViewPlan> plan,
     throw;
   }
   node.info.columns = node.compiled->columns();
+  node.info_changed = node.edges_changed = true;
+  graph_->RaiseGeneration();
+  bool cheapest = first_rows == FirstRows::kCheapest;
+  if (cheapest && node.compiled->SameRowsAs() != kInvalidOid)
+    return graph_->ShowRowsOf(&node, &graph_->Known(node.compiled->SameRowsAs()));
   node.info.keyed = node.compiled->keyed();
   node.info.key_columns = node.compiled->key_columns();
   node.info.by_shard = node.compiled->keyed_by_shard();
   node.stored = std::make_unique<StoredRelation>(&graph_->transaction, node.info, true);
+  bool row_by_row = node.compiled->row_by_row();
   for (Oid input : plan->inputs) {
-    const GraphNode& from = graph_->Known(input);
+    GraphNode& from = graph_->Known(input);
+    const RelationInfo& root = from.root().info;
     bool incomplete =
-        from.info.kind == StoredRelationKind::kSource && from.info.state != RelationState::kCreated;
-    bool at_once =
-        first_rows == FirstRows::kAtOnce || (first_rows == FirstRows::kWhenComplete && !incomplete);
+        root.kind == StoredRelationKind::kSource && root.state != RelationState::kCreated;
+    bool at_once = first_rows == FirstRows::kAtOnce || (cheapest && (row_by_row || !incomplete));
     node.edges[input].at_end = at_once && from.stored->table().entries() == 0;
   }
-  node.info_changed = node.edges_changed = true;
   AsFailureOf(view, [&] { node.compiled->Start(); });
   node.pushed = true;
-  graph_->RaiseGeneration();
+  if (cheapest && row_by_row && node.compiled->aggregates()) graph_->Hold(&node);
+}
+
+// The view has its input's rows, and none of its own.
+void ViewGraph::Impl::ShowRowsOf(GraphNode* view, GraphNode* input) {
+  const RelationInfo& from = input->info;
+  view->base = input;
+  view->info.storage = from.storage == kInvalidOid ? from.oid : from.storage;
+  view->info.keyed = from.keyed;
+  view->info.by_shard = from.by_shard;
+  view->info.key_columns = from.key_columns;
+  view->compiled.reset();
+  view->stored = std::make_unique<StoredRelation>(&transaction, view->info, true);
+  view->edges[from.oid].at_end = true;
 }
 
 void ViewGraph::Epoch::DropView(Oid view) {

@@ -37,10 +37,14 @@ class ViewFailure : public QueryError {
   Oid view;  // or the source
 };
 
-// How a view gets the rows of an input that is empty when it is made: as the input is filled; from
-// a source that is incomplete only by Backfill, once its rows are in, in order and many at a time;
-// or always by Backfill.
-enum class FirstRows { kAtOnce, kWhenComplete, kByBackfill };
+// How a view gets the rows of an input that is empty when it is made: as the input is filled;
+// always by Backfill; or as it costs least. Then
+//   - a view that shows its input's rows as they are has none of its own: it is its input,
+//   - one that filters and projects, and UNION ALL, is filled as the input is,
+//   - so is one that aggregates them, and its groups are held in memory meanwhile,
+//   - all others are filled by Backfill, once a source that they read is complete: in order, and
+//     many rows at a time.
+enum class FirstRows { kAtOnce, kByBackfill, kCheapest };
 
 class ViewGraph {
  public:
@@ -49,6 +53,12 @@ class ViewGraph {
   // later fails.
   explicit ViewGraph(ViewStore* store);
   ~ViewGraph();
+
+  // So much memory may groups take that are held while their views are built; beyond it they are
+  // read from the source's copy when that is complete.
+  void SetHeldBytesMax(size_t bytes);
+  // Whether some were let go by an epoch since this was last asked: edges are open again.
+  bool TakeLetGo();
 
   // At start, inputs before their views: gives a stored view its plan again. An Error where the
   // plan is not the one that its state was made by (it must be rebuilt: REFRESH).

@@ -61,6 +61,173 @@ TEST(ViewGraphTest, AnAbortedEpochLeavesNothingBehind) {
   h.Expect("m", {{"1"}, {"3"}, {"4"}});
 }
 
+TEST(ViewGraphTest, AViewThatShowsATableHasNoRowsOfItsOwn) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4", "s text"}, {0}, false);
+  h.AddView("m", "SELECT id, v AS w, s FROM t", FirstRows::kCheapest);
+  h.AddView("n", "SELECT * FROM m", FirstRows::kCheapest);
+  h.AddView("f", "SELECT w, s FROM n WHERE w > 1", FirstRows::kCheapest);
+  h.AddView("other", "SELECT v, id, s FROM t", FirstRows::kCheapest);  // in another order
+  h.InsertPiece("t", {{"1", "1", "a"}, {"2", "2", kNull}}, 1);
+  h.InsertPiece("t", {{"3", "3", "c"}}, 0);
+  h.Commit();
+  Oid t = h.OidOf("t");
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("m"))->storage, t);
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("n"))->storage, t);
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("f"))->storage, kInvalidOid);
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("other"))->storage, kInvalidOid);
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("n"))->state, RelationState::kCreating);
+  EXPECT_THROW(h.Stored("n"), QueryError);
+  h.SetComplete("t");
+  h.Update("t", {"3", "3", "c"}, {"4", "0", "d"}, 0);
+  h.Commit();
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("n"))->state, RelationState::kCreated);
+  h.Expect("n", {{"1", "1", "a"}, {"2", "2", kNull}, {"4", "0", "d"}});
+  h.Expect("f", {{"2", kNull}});
+  h.Reopen();
+  h.Delete("t", {"1", "1", "a"}, 1);
+  h.Insert("t", {{"7", "7", "g"}}, 1);
+  h.Commit();
+  h.Expect("m", {{"2", "2", kNull}, {"4", "0", "d"}, {"7", "7", "g"}});
+  h.Expect("f", {{"2", kNull}, {"7", "g"}});
+  h.Check();
+  // Made when there are rows already, it is there at once; the rows stay when it goes.
+  h.CreateView("late", "SELECT * FROM t", false, FirstRows::kCheapest);
+  h.Expect("late", {{"2", "2", kNull}, {"4", "0", "d"}, {"7", "7", "g"}});
+  h.DropView("late");
+  h.DropView("f");
+  h.DropView("n");
+  h.Commit();
+  h.Insert("t", {{"8", "8", "h"}});
+  h.Commit();
+  EXPECT_EQ(h.Stored("m").size(), 4u);
+  h.Check();
+}
+
+TEST(ViewGraphTest, IndexesAndSubscriptionsOfAViewThatShowsATable) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "v int4"}, {0}, false);
+  h.AddView("m", "SELECT * FROM t", FirstRows::kCheapest);
+  h.InsertPiece("t", {{"1", "10"}, {"2", "20"}});
+  h.SetComplete("t");
+  h.Commit();
+  Oid m = h.OidOf("m");
+  StoredIndex index{.oid = 990, .columns = {1}};
+  h.epoch().SetIndexes(m, {&index, 1});
+  EXPECT_FALSE(h.epoch().BuildIndexes(100));
+  h.epoch().KeepChanges(m, 1);
+  h.Commit();
+  h.Update("t", {"1", "10"}, {"1", "11"});
+  h.InsertPiece("t", {{"3", "30"}});
+  h.Delete("t", {"2", "20"});
+  h.Commit();
+  auto find = [&](int v) {
+    std::unique_ptr<ViewSnapshot> snapshot = h.store().Snapshot();
+    std::vector<std::string_view> columns = {"id"};
+    std::unique_ptr<RowSource> rows = snapshot->Scan(m, columns, 990);
+    Column value{kInt4Oid, Physical::kInt4, 0, nullptr, &v};
+    RowSource::Condition condition{"v", RowSource::Comparison::kEqual, value};
+    rows->Restrict({&condition, 1});
+    Batch batch;
+    rows->Next(&batch);
+    return batch.rows == 0 ? -1 : batch.columns[0].At<int32_t>(0);
+  };
+  EXPECT_EQ(find(11), 1);
+  EXPECT_EQ(find(30), 3);
+  EXPECT_EQ(find(10), -1);
+  EXPECT_EQ(find(20), -1);
+  std::vector<int64_t> weights;
+  ChangePlace place;
+  std::unique_ptr<ViewSnapshot> snapshot = h.store().Snapshot();
+  EXPECT_FALSE(snapshot->ReadChanges(
+      m, 1 << 20, &place,
+      [&](uint64_t, int64_t weight, std::string_view) { weights.push_back(weight); }));
+  EXPECT_EQ(weights, (std::vector<int64_t>{-1, 1, -1, 1}));
+}
+
+// Entries of a view's own tables: its rows and its operators' groups.
+size_t GroupsStored(ViewHarness* h, const std::string& view) {
+  return h->epoch().Relation(h->OidOf(view))->rows;
+}
+
+TEST(ViewGraphTest, GroupsAreHeldUntilAllRowsAreIn) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "k int4", "v int4"}, {0}, false);
+  h.AddView("m", "SELECT k, count(*) AS n, sum(v) AS s FROM t GROUP BY k", FirstRows::kCheapest);
+  h.AddView("g", "SELECT count(*) AS n, sum(v) AS s FROM t", FirstRows::kCheapest);
+  h.AddView("d", "SELECT DISTINCT n FROM m", FirstRows::kCheapest);
+  h.AddView("extreme", "SELECT max(v) AS v FROM t", FirstRows::kCheapest);  // is not held
+  h.Commit();
+  auto piece = [&](int from, uint32_t shard) {
+    TextRows rows;
+    for (int i = from; i < from + 100; i++)
+      rows.push_back({std::to_string(i), std::to_string(i % 7), "1"});
+    h.InsertPiece("t", rows, shard);
+    h.Commit();
+  };
+  piece(0, 0);
+  piece(100, 1);
+  EXPECT_EQ(GroupsStored(&h, "m"), 0u);
+  h.Update("t", {"150", "3", "1"}, {"150", "100", "5"}, 1);
+  h.Delete("t", {"7", "0", "1"}, 0);
+  h.Commit();
+  EXPECT_EQ(GroupsStored(&h, "m"), 0u);
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("m"))->state, RelationState::kCaughtUp);
+  h.SetComplete("t");
+  h.Commit();
+  EXPECT_EQ(GroupsStored(&h, "m"), 8u);
+  h.Build("extreme");
+  EXPECT_EQ(h.Stored("g"), (TextRows{{"199", "203"}}));
+  h.Check("complete");
+  h.Reopen();
+  h.Delete("t", {"150", "100", "5"}, 1);
+  h.Commit();
+  EXPECT_EQ(GroupsStored(&h, "m"), 7u);
+  h.Check("later");
+}
+
+TEST(ViewGraphTest, HeldGroupsAreReadAgainAfterACrash) {
+  ViewHarness h;
+  h.AddTable("t", {"id int4", "k int4"}, {0}, false);
+  h.AddView("m", "SELECT k, count(*) AS n FROM t GROUP BY k", FirstRows::kCheapest);
+  h.AddView("g", "SELECT count(*) AS n FROM t", FirstRows::kCheapest);
+  h.InsertPiece("t", {{"1", "1"}, {"2", "1"}}, 0);
+  h.Commit();
+  h.Reopen();
+  EXPECT_FALSE(h.epoch().Edges(h.OidOf("m"))[0].at_end);
+  h.InsertPiece("t", {{"3", "2"}}, 0);
+  h.Commit();
+  h.SetComplete("t");
+  h.Commit();
+  EXPECT_THROW(h.Stored("m"), QueryError);
+  h.Build("m");
+  h.Build("g");
+  h.Expect("m", {{"1", "2"}, {"2", "1"}});
+  h.Expect("g", {{"3"}});
+  h.Check();
+}
+
+TEST(ViewGraphTest, TooManyGroupsAreNotHeld) {
+  ViewHarness h;
+  h.graph().SetHeldBytesMax(64 << 10);
+  h.AddTable("t", {"id int4", "k int4"}, {0}, false);
+  h.AddView("m", "SELECT k, count(*) AS n FROM t GROUP BY k", FirstRows::kCheapest);
+  h.Commit();
+  for (int piece = 0; piece < 3; piece++) {
+    TextRows rows;
+    for (int i = piece * 1000; i < piece * 1000 + 1000; i++)
+      rows.push_back({std::to_string(i), std::to_string(i)});
+    h.InsertPiece("t", rows, 0);
+    h.Commit();
+  }
+  EXPECT_FALSE(h.epoch().Edges(h.OidOf("m"))[0].at_end);
+  h.SetComplete("t");
+  h.Commit();
+  h.Build("m");
+  EXPECT_EQ(h.Stored("m").size(), 3000u);
+  h.Check();
+}
+
 TEST(ViewGraphTest, ChangesOfWhatWasNotDeliveredYetDoNotReachTheView) {
   ViewHarness h;
   h.AddTable("t", {"id int4", "v int4"}, {0});

@@ -68,6 +68,8 @@ struct RelationInfo {
   std::vector<int> key_columns;
   std::vector<Oid> inputs;  // of a view: each once
   RelationState state = RelationState::kCreating;
+  // A view that shows another relation's rows as they are has none of its own: whose they are.
+  Oid storage = kInvalidOid;
   uint64_t rows = 0;             // keys, not multiplicities
   std::optional<Error> failure;  // kFailed
   std::string definition;        // of a view: the caller's (its SQL and settings), opaque here

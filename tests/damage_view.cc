@@ -6,6 +6,7 @@
 #include <string>
 
 #include "stream/store_record.h"
+#include "stream/stored_relation.h"
 
 namespace sluice {
 namespace {
@@ -16,7 +17,11 @@ int Main(const std::string& directory, const std::string& oid, const std::string
   std::unique_ptr<ViewStore> store = ViewStore::Open(directory, options).OrThrow();
   StoreTransaction transaction;
   CheckLmdb(store->impl().BeginTransaction(0, &transaction.txn), "write");
-  LmdbTable rows(&transaction, "r" + oid, false);
+  LmdbTable meta(&transaction, kMetaTable, false);
+  uint64_t sequence;
+  RelationInfo view =
+      LoadInfo(meta.Get(RelationKey(static_cast<Oid>(std::stoul(oid)))).value(), &sequence);
+  LmdbTable rows(&transaction, RowTableName(view), false);
   std::string first, second, value;
   {
     LmdbCursor cursor(rows);
