@@ -64,6 +64,7 @@ class Orders {
     auto epoch = graph_->Begin();
     ChangeBatch batch(4);
     std::vector<char> bytes(static_cast<size_t>(count) * 32);
+    std::vector<std::array<WireValue, 4>> rows(static_cast<size_t>(count));
     static const char* regions[] = {"north", "south", "east", "west"};
     for (int64_t i = 0; i < count; i++) {
       char* at = bytes.data() + i * 32;
@@ -72,8 +73,9 @@ class Orders {
       StoreBig<int32_t>(at + 8, static_cast<int32_t>(id % 100000));
       StoreBig<int64_t>(at + 16, static_cast<int64_t>(random_() % 1000));
       const char* region = regions[id % 4];
-      WireValue values[] = {{at, 8}, {at + 8, 4}, {region, 5 - (id % 4 > 1)}, {at + 16, 8}};
-      batch.Add(kind, {}, values);
+      std::array<WireValue, 4>& row = rows[static_cast<size_t>(i)];
+      row = {{{at, 8}, {at + 8, 4}, {region, 5 - (id % 4 > 1)}, {at + 16, 8}}};
+      batch.Add(kind, {}, row);
       if (batch.size() < kBatchRows && i + 1 < count) continue;
       epoch->Apply(kTable, 0, batch);
       batch.Clear();

@@ -17,6 +17,10 @@ namespace {
 constexpr size_t kEpochBytesMax = 16 << 20;
 // Rows along an edge in an epoch: few while somebody reads views, who is to see changes soon.
 constexpr size_t kEdgeRows = 16 * 1024, kEdgeRowsUnread = 256 * 1024;
+// Changes of a table's shard that are applied together.
+constexpr size_t kBatchChanges = 64 * 1024;
+// Rows of an epoch's batches that are copied; beyond it, into a file.
+constexpr size_t kCopiedBytes = 16 << 20;
 constexpr size_t kIndexRows = 32 * 1024;
 constexpr int64_t kConfirmUs = 1'000'000;
 constexpr int kFullStoreRetryMs = 1000;
@@ -179,7 +183,11 @@ std::vector<ViewWorker::Route>& ViewWorker::RoutesOf(ShardFeed* feed, const Publ
       // Of one that is not stored yet, changes are kept from when it is in the publication.
       if (leaf->described() && leaf->feed() == feed && leaf->Is(*table)) {
         try {
-          found->second.push_back({source.get(), leaf.get(), leaf->MapColumns(*table)});
+          Route route{source.get(), leaf.get(), leaf->MapColumns(*table)};
+          route.in_order = route.columns.size() == table->columns.size();
+          for (size_t i = 0; i < route.columns.size(); i++)
+            route.in_order = route.in_order && route.columns[i] == static_cast<int>(i);
+          found->second.push_back(std::move(route));
         } catch (const QueryError& error) {
           throw ViewFailure(oid, error.error);
         }
@@ -187,8 +195,19 @@ std::vector<ViewWorker::Route>& ViewWorker::RoutesOf(ShardFeed* feed, const Publ
   return found->second;
 }
 
+std::span<const WireValue> ViewWorker::CopyRow(std::span<const WireValue> row, Input* input) {
+  if (!input->spilled_rows && input->rows.allocated_bytes() > kCopiedBytes) {
+    input->spilled_rows.emplace(spilled_, kCopiedBytes);
+    input->rows_in = &*input->spilled_rows;
+  }
+  return input->rows_in->CopyArray(row);
+}
+
 void ViewWorker::AddChange(const Route& route, ChangeKind kind, std::span<const WireValue> old_row,
                            std::span<const WireValue> new_row, Input* input) {
+  if (auto full = input->open_batch.find(route.leaf);
+      full != input->open_batch.end() && input->steps[full->second].batch->size() >= kBatchChanges)
+    input->open_batch.erase(full);
   auto [open, is_new] = input->open_batch.try_emplace(route.leaf, input->steps.size());
   if (is_new)
     input->steps.push_back({Step::kApply,
@@ -196,6 +215,10 @@ void ViewWorker::AddChange(const Route& route, ChangeKind kind, std::span<const 
                             route.leaf,
                             std::make_unique<ChangeBatch>(route.source->table.columns.size()),
                             {}});
+  if (!route.in_order) {
+    old_row = CopyRow(old_row, input);
+    new_row = CopyRow(new_row, input);
+  }
   input->steps[open->second].batch->Add(kind, old_row, new_row);
 }
 
@@ -218,16 +241,15 @@ void ViewWorker::TakeTransaction(ShardFeed* feed, const ShardTransaction& transa
         continue;
       }
       auto map = [&](std::span<const WireValue> row, std::vector<WireValue>* mapped) {
+        if (row.empty() || route.in_order) return row;
         mapped->clear();
-        if (row.empty()) return;
         for (int column : route.columns)
           mapped->push_back(column < 0 ? WireValue{} : row[static_cast<size_t>(column)]);
+        return std::span<const WireValue>(*mapped);
       };
-      map(change.old_row, &input->old_row);
-      map(change.new_row, &input->new_row);
       RowChange mapped = change;
-      mapped.old_row = input->old_row;
-      mapped.new_row = input->new_row;
+      mapped.old_row = map(change.old_row, &input->old_row);
+      mapped.new_row = map(change.new_row, &input->new_row);
       backfill.Take(mapped, transaction, replayed,
                     [&](ChangeKind kind, std::span<const WireValue> old_row,
                         std::span<const WireValue> new_row) {

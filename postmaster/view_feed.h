@@ -48,8 +48,12 @@ class ShardFeed {
   bool wanted() const { return wanted_; }
   bool idle() const { return state_ == State::kIdle; }
 
-  // Of transactions that wait for an epoch; beyond it the shard is held back.
-  void SetReadyBytesMax(size_t bytes) { ready_bytes_max_ = bytes; }
+  // Of transactions that wait for an epoch; beyond it the shard is held back. What a single one has
+  // more goes to `spilled`.
+  void SetReadyBytesMax(size_t bytes, BlockSource* spilled) {
+    ready_bytes_max_ = bytes;
+    reader_.SetSpill(bytes, spilled);
+  }
   // Goes on with whatever is there; never waits. Returns whether there may be more at once.
   bool Poll(int64_t now_us);
   // When Poll has something to do though nothing comes; 0: never.

@@ -16,12 +16,12 @@ constexpr int64_t kSettleAgainUs = 20'000;
 constexpr int64_t kRetryUs = 500'000;
 constexpr int64_t kLookUs = 1'000'000;
 constexpr uint32_t kPieceChunks = 8;
-// A piece's share of the table: what is read when a process dies is read again. So much memory one
-// takes at most, by the size of the rows before.
-constexpr uint64_t kPieceShare = 200, kPieceRowsMin = 1000;
+// What is read when a process dies is read again: so much of the table at most, unless that is
+// next to nothing. A piece costs the shard some statements and a commit, too.
+constexpr uint64_t kShareRead = 100, kFewRows = 50'000;
+constexpr uint64_t kPieceRowsMin = 1000, kPieceRowsMax = 16'000;
+// So much memory one takes at most, by the size of the rows before.
 constexpr uint64_t kPieceBytesMax = 4 << 20;
-// Read, and waiting for their marks, while the next is being read.
-constexpr size_t kPiecesRead = 1;
 // Rows of a table that is read whole, which wait for an epoch; beyond it the shard is held back.
 constexpr size_t kRowsBytesMax = 16 << 20;
 
@@ -233,7 +233,7 @@ void ViewLeaf::Fail(Error error, int64_t now_us) {
 }
 
 bool ViewLeaf::WantsPiece(int64_t now_us) const {
-  return phase_ == Phase::kRead && task_ == nullptr && read_.size() <= kPiecesRead && !dirty_ &&
+  return phase_ == Phase::kRead && task_ == nullptr && (read_.empty() || ReadsAhead()) && !dirty_ &&
          now_us >= wake_at_us_ && feed_->state() == ShardFeed::State::kStreaming;
 }
 
@@ -343,9 +343,16 @@ void ViewLeaf::OnTaskEnded(int64_t now_us) {
 }
 
 uint64_t ViewLeaf::PieceRows() const {
-  uint64_t rows = std::max(kPieceRowsMin, description_.rows_estimated / kPieceShare);
+  uint64_t rows =
+      std::clamp(description_.rows_estimated / kShareRead, kPieceRowsMin, kPieceRowsMax);
   if (row_bytes_ > 0) rows = std::min(rows, std::max<uint64_t>(1, kPieceBytesMax / row_bytes_));
   return rows;
+}
+
+// Whether a piece may be read while one waits for its mark.
+bool ViewLeaf::ReadsAhead() const {
+  uint64_t estimated = description_.rows_estimated;
+  return read_.size() == 1 && (estimated < kFewRows || PieceRows() * 2 <= estimated / kShareRead);
 }
 
 void ViewLeaf::StartPiece(uint64_t rows_max) {

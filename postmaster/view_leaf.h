@@ -101,6 +101,7 @@ class ViewLeaf {
  private:
   void Run(std::vector<RemoteStatement> statements);
   void OnTaskEnded(int64_t now_us);
+  bool ReadsAhead() const;
   void StartPiece(uint64_t rows_max);
   const std::optional<std::vector<std::string>>& ReadFrom() const;
   void TakePiece(size_t index, const char* data, size_t size_bytes);

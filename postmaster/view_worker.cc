@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "parser/analyze.h"
 #include "postmaster/config_file.h"
+#include "postmaster/server_config.h"
 #include "postmaster/view_definition.h"
 #include "postmaster/view_source.h"
 #include "shm/shared_memory.h"
@@ -32,7 +33,10 @@ std::string SlotKey(Oid server) {
 }  // namespace
 
 ViewWorker::ViewWorker(const std::string& directory, Settings* settings)
-    : directory_(directory), settings_(settings), follower_(directory) {
+    : directory_(directory),
+      settings_(settings),
+      follower_(directory),
+      spilled_(0, TempDirectory(*settings, directory)) {
   DeriveSessionSettings(*settings_, &session_settings_);
   ViewStoreOptions options;
   options.writer = true;
@@ -422,7 +426,7 @@ void ViewWorker::DivideMemory() {
   constexpr size_t kReadyMin = 256 * 1024;
   size_t quarter = static_cast<size_t>(settings_->Integer("view_worker_memory")) * 1024 / 4;
   for (const auto& [server, feed] : feeds_)
-    feed->SetReadyBytesMax(std::max(kReadyMin, quarter / feeds_.size()));
+    feed->SetReadyBytesMax(std::max(kReadyMin, quarter / feeds_.size()), &spilled_);
   graph_->SetHeldBytesMax(quarter);
 }
 

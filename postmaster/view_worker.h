@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "catalog/connection.h"
+#include "executor/file_blocks.h"
 #include "executor/row_decoder.h"
 #include "postmaster/catalog_follower.h"
 #include "postmaster/settings.h"
@@ -77,12 +78,16 @@ class ViewWorker {
     // A row's values in the source's order.
     std::vector<WireValue> old_row, new_row;
     std::vector<ChangeMemory> memory;  // of what was kept
+    // Rows of batches whose values are not in their source's order where they lie.
+    Arena rows, *rows_in = &rows;
+    std::optional<Arena> spilled_rows;
   };
   // Where a table's rows go.
   struct Route {
     ViewSource* source;
     ViewLeaf* leaf;
     std::vector<int> columns;
+    bool in_order = false;  // they are all of the table's, as they come
   };
 
   // A server's part of a transaction over several, of which another part has come.
@@ -150,6 +155,7 @@ class ViewWorker {
   void Gather(const EpochCut& cut, Input* input);
   void TakeTransaction(ShardFeed* feed, const ShardTransaction& transaction, Input* input);
   void TakeMark(ShardFeed* feed, const std::string& mark, Input* input);
+  std::span<const WireValue> CopyRow(std::span<const WireValue> row, Input* input);
   void AddChange(const Route& route, ChangeKind kind, std::span<const WireValue> old_row,
                  std::span<const WireValue> new_row, Input* input);
   std::vector<Route>& RoutesOf(ShardFeed* feed, const PublishedTable* table);
@@ -185,6 +191,7 @@ class ViewWorker {
   std::unique_ptr<ViewGraph> graph_;
   std::string instance_;
 
+  FileBlocks spilled_;                               // what is too large for memory
   std::map<Oid, std::unique_ptr<ShardFeed>> feeds_;  // by server
   std::map<Oid, std::unique_ptr<ViewSource>> sources_;
   std::map<Oid, LiveView> views_;

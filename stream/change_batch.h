@@ -20,8 +20,8 @@ struct WireValue {
   int32_t length = kNull;
 };
 
-// Up to kBatchRows changes are applied at once; more are divided. The bytes that values point at
-// are the caller's and must live until Apply has returned.
+// Up to kBatchRows changes are applied at once; more are divided. The rows, and the bytes that
+// values point at, are the caller's and must live until Apply has returned.
 class ChangeBatch {
  public:
   explicit ChangeBatch(size_t column_count) : column_count_(column_count) {}
@@ -36,17 +36,15 @@ class ChangeBatch {
   size_t size() const { return kinds_.size(); }
   size_t column_count() const { return column_count_; }
   ChangeKind kind(size_t i) const { return kinds_[i]; }
-  bool has_old(size_t i) const { return old_[i] != kNone; }
-  bool has_new(size_t i) const { return new_[i] != kNone; }
-  const WireValue* old_row(size_t i) const { return &values_[old_[i]]; }
-  const WireValue* new_row(size_t i) const { return &values_[new_[i]]; }
+  bool has_old(size_t i) const { return old_[i] != nullptr; }
+  bool has_new(size_t i) const { return new_[i] != nullptr; }
+  const WireValue* old_row(size_t i) const { return old_[i]; }
+  const WireValue* new_row(size_t i) const { return new_[i]; }
 
  private:
-  static constexpr uint32_t kNone = ~uint32_t{0};
   size_t column_count_;
   std::vector<ChangeKind> kinds_;
-  std::vector<uint32_t> old_, new_;  // first value's index
-  std::vector<WireValue> values_;
+  std::vector<const WireValue*> old_, new_;  // first values
 };
 
 }  // namespace sluice

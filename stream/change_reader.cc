@@ -9,6 +9,7 @@ namespace {
 
 // Transactions share memory up to this; large ones have their own.
 constexpr size_t kSharedMemoryBytes = 256 * 1024;
+constexpr size_t kSpilledMemoryBytes = 64 << 20, kSpilledBlockBytes = 1 << 20;
 
 std::vector<std::string_view> Words(std::string_view text) {
   std::vector<std::string_view> words;
@@ -27,6 +28,22 @@ bool ParseNumber(std::string_view text, T* value) {
 }
 
 }  // namespace
+
+void ChangeList::push_back(const RowChange& change, Arena* arena) {
+  constexpr size_t kFirst = 4, kMost = 1024;
+  if (room_ == 0) {
+    if (arena == nullptr) {
+      if (own_ == nullptr) own_ = std::make_shared<Arena>();
+      arena = own_.get();
+    }
+    room_ = chunks_.empty() ? kFirst : std::min(kMost, chunks_.back().size() * 2);
+    chunks_.emplace_back(arena->NewRaw<RowChange>(room_), 0);
+  }
+  std::span<RowChange>& last = chunks_.back();
+  last = {last.data(), last.size() + 1};
+  new (&last.back()) RowChange(change);
+  room_--;
+}
 
 void ChangeReader::Take(const char* data, size_t size_bytes) {
   CopyDataReader reader(data, size_bytes);
@@ -134,7 +151,21 @@ void ChangeReader::TakeRow() {
     change.old_row = Keep(message_.old_tuple, *table->second, change.old_is_key);
   if (change.kind != RowChange::kDelete)
     change.new_row = Keep(message_.new_tuple, *table->second, false);
-  transaction.changes.push_back(change);
+  transaction.changes.push_back(change, &MemoryOf(&transaction));
+}
+
+// Lives as long as the transaction's changes.
+Arena& ChangeReader::MemoryOf(ShardTransaction* transaction) {
+  bool spill = spill_blocks_ != nullptr && transaction->bytes > spill_bytes_;
+  if (memory_ == nullptr || spill != spilling_ || memory_->allocated_bytes() > memory_bytes_max_) {
+    memory_ = spill ? std::make_shared<Arena>(*spill_blocks_, kSpilledBlockBytes)
+                    : std::make_shared<Arena>();
+    memory_bytes_max_ = spill ? kSpilledMemoryBytes : kSharedMemoryBytes;
+    spilling_ = spill;
+  }
+  if (transaction->memory.empty() || transaction->memory.back() != memory_)
+    transaction->memory.push_back(memory_);
+  return *memory_;
 }
 
 std::span<const WireValue> ChangeReader::Keep(const Tuple& tuple, const PublishedTable& table,
@@ -145,21 +176,18 @@ std::span<const WireValue> ChangeReader::Keep(const Tuple& tuple, const Publishe
           "a row of {} columns of a table of {} in a replication "
           "stream",
           tuple.size(), table.columns.size());
-  if (memory_ == nullptr || memory_->allocated_bytes() > kSharedMemoryBytes)
-    memory_ = std::make_shared<Arena>();
-  if (transaction.memory.empty() || transaction.memory.back() != memory_)
-    transaction.memory.push_back(memory_);
-  size_t bytes = tuple.size() * sizeof(WireValue);
+  Arena& memory = MemoryOf(&transaction);
+  size_t bytes = sizeof(RowChange) + tuple.size() * sizeof(WireValue);
   for (const TupleValue& value : tuple) bytes += value.bytes.size();
   transaction.bytes += bytes;
-  auto* values = memory_->NewRaw<WireValue>(tuple.size());
+  auto* values = memory.NewRaw<WireValue>(tuple.size());
   for (size_t i = 0; i < tuple.size(); i++) {
     const TupleValue& value = tuple[i];
     values[i] = WireValue{};
     if (value.kind == 'u' || (key_only && !table.columns[i].is_key)) {
       values[i].length = WireValue::kUnchanged;
     } else if (value.kind != 'n') {
-      values[i].data = memory_->CopyString(value.bytes).data();
+      values[i].data = memory.CopyString(value.bytes).data();
       values[i].length = static_cast<int32_t>(value.bytes.size());
     }
   }
@@ -172,7 +200,7 @@ void ChangeReader::TakeTruncate() {
     auto table = tables_.find(oid);
     if (table == tables_.end())
       Throw(sqlstate::kProtocolViolation, "TRUNCATE of an unknown table in a replication stream");
-    transaction.changes.push_back({table->second, RowChange::kTruncate});
+    transaction.changes.push_back({table->second, RowChange::kTruncate}, &MemoryOf(&transaction));
   }
 }
 

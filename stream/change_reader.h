@@ -49,12 +49,43 @@ struct RowChange {
 // Memory of some transactions' changes; goes with the last of them.
 using ChangeMemory = std::shared_ptr<Arena>;
 
+// A transaction's changes, in memory that never moves: its own, or the arena's that is given.
+class ChangeList {
+ public:
+  class Iterator {
+   public:
+    Iterator(const ChangeList* list, size_t chunk) : list_(list), chunk_(chunk) {}
+    const RowChange& operator*() const { return list_->chunks_[chunk_][at_]; }
+    bool operator==(const Iterator& other) const = default;
+    Iterator& operator++() {
+      if (++at_ < list_->chunks_[chunk_].size()) return *this;
+      at_ = 0;
+      chunk_++;
+      return *this;
+    }
+
+   private:
+    const ChangeList* list_;
+    size_t chunk_, at_ = 0;
+  };
+
+  void push_back(const RowChange& change, Arena* arena = nullptr);
+  bool empty() const { return chunks_.empty(); }
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, chunks_.size()}; }
+
+ private:
+  std::vector<std::span<RowChange>> chunks_;  // of as many changes as they have
+  size_t room_ = 0;                           // behind the last chunk's
+  ChangeMemory own_;
+};
+
 struct ShardTransaction {
   uint32_t xid = 0;
   Lsn commit_lsn = 0;  // START_REPLICATION from here, or earlier, sends it again
   Lsn end_lsn = 0;     // from here, no more
   int64_t commit_time_us = 0;
-  std::vector<RowChange> changes;
+  ChangeList changes;
   std::vector<ChangeMemory> memory;
   size_t bytes = 0;
   // Of a transaction over several shards.
@@ -66,6 +97,11 @@ struct ShardTransaction {
 class ChangeReader {
  public:
   explicit ChangeReader(std::string instance) : instance_(std::move(instance)) {}
+  // A transaction of more bytes goes on in `blocks`, which must outlive the changes.
+  void SetSpill(size_t bytes_max, BlockSource* blocks) {
+    spill_bytes_ = bytes_max;
+    spill_blocks_ = blocks;
+  }
 
   // Takes in a slice's bytes (CopyData messages); they may go afterwards. Throws 08P01.
   void Take(const char* data, size_t size_bytes);
@@ -92,6 +128,7 @@ class ChangeReader {
   void TakeLogicalMessage();
   void EndTransaction();
   ShardTransaction& Open();
+  Arena& MemoryOf(ShardTransaction* transaction);
   std::span<const WireValue> Keep(const Tuple& tuple, const PublishedTable& table, bool key_only);
 
   const std::string instance_;
@@ -99,6 +136,10 @@ class ChangeReader {
   std::map<Oid, const PublishedTable*> tables_;
   std::deque<PublishedTable> described_;  // every description that came: changes point at them
   ChangeMemory memory_;
+  size_t memory_bytes_max_ = 0;  // of memory_, before there is another
+  size_t spill_bytes_ = ~size_t{0};
+  BlockSource* spill_blocks_ = nullptr;
+  bool spilling_ = false;  // memory_ is of spill_blocks_
   std::optional<ShardTransaction> open_;
   std::deque<ShardTransaction> ready_;
   size_t ready_bytes_ = 0;

@@ -50,7 +50,9 @@ class DeltaAggregate : public DeltaOperator {
   };
 
   static std::vector<const Expr*> Expressions(const AggregatePlan& plan);
-  uint32_t Touch(std::string_view key, std::span<const Column> columns, size_t row);
+  static uint32_t HashOf(std::string_view key);
+  uint32_t Touch(std::string_view key, uint32_t hash, std::span<const Column> columns, size_t row);
+  void EncodeKeys(std::span<const Column> keys, size_t rows);
   void GrowSlots();
   std::vector<Column> KeysOfSet(size_t set, std::span<const Column> columns);
   void PushSet(std::span<const Column> keys, std::span<const Column> columns,
@@ -77,6 +79,9 @@ class DeltaAggregate : public DeltaOperator {
   std::vector<std::string_view> prefixes_;  // by group, for the calls' bags
 
   std::string key_buffer_, value_buffer_;
+  // Of the rows of a batch, one behind the other.
+  std::string batch_keys_;
+  std::vector<uint32_t> batch_key_ends_, batch_hashes_;
   BatchBuffer scratch_;  // one output row
   Arena result_arena_, output_arena_, set_arena_;
   DeltaOutput output_;

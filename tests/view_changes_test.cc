@@ -1,4 +1,8 @@
 // Live views follow whatever happens to their tables on the shards, or say why not.
+#include <atomic>
+#include <fstream>
+#include <random>
+
 #include "tests/live_view_for_test.h"
 
 namespace sluice::test {
@@ -152,6 +156,59 @@ TEST_F(ViewChanges, TruncateDuringTheBackfill) {
   Resume("m");
   EXPECT_EQ(client_->Must("SELECT id FROM m ORDER BY id").Text(true), "[5] \n[6] \n");
   ExpectVerified("m");
+}
+
+// A small table: a piece is read while the one before waits for its mark.
+TEST_F(ViewChanges, ATableThatChangesWhilePiecesAreReadAhead) {
+  MakeTable("a", "id int PRIMARY KEY, k int, v int", 20'000, "i, i % 100, 1");
+  std::atomic<bool> done{false};
+  std::vector<std::thread> writers;
+  for (int shard = 1; shard <= 2; shard++)
+    writers.emplace_back([&, shard] {
+      Client client = Shard(shard);
+      std::mt19937 random(static_cast<unsigned>(shard));
+      for (int i = 0; !done; i++) {
+        auto id = static_cast<unsigned>(shard * 1000000) + random() % 20'000;
+        client.Must(fmt::format("UPDATE a SET v = v + 1 WHERE id = {}", id));
+        client.Must(fmt::format("DELETE FROM a WHERE id = {}", id));
+        client.Must(fmt::format("INSERT INTO a VALUES ({}, {}, 5) ON CONFLICT DO NOTHING", id, i));
+        // Out of what was read, or into it.
+        client.Must(fmt::format(
+            "UPDATE a SET id = {0} WHERE id = {1} AND NOT EXISTS (SELECT FROM a WHERE id = {0})",
+            static_cast<unsigned>(shard * 1000000) + random() % 20'000, id));
+      }
+    });
+  for (int round = 0; round < 3; round++) {
+    MakeView("copy", "SELECT * FROM a");
+    MakeView("by_k", "SELECT k, count(*) AS n, sum(v) AS s FROM a GROUP BY k");
+    ExpectVerified("copy");
+    ExpectVerified("by_k");
+    client_->Must("DROP MATERIALIZED VIEW copy, by_k");
+  }
+  done = true;
+  for (std::thread& writer : writers) writer.join();
+}
+
+TEST_F(ViewChanges, ATransactionThatIsTooLargeForMemory) {
+  std::string file = cluster_->directory() + "/sluice/sluice.conf", before = ReadFile(file);
+  auto reload = [&] {
+    return cluster_->RunAsOwner(
+        {SluiceBinary(), "reload", "-D", cluster_->directory() + "/sluice"});
+  };
+  std::ofstream(file, std::ios::app) << "\nview_worker_memory = 16MB\n";
+  ASSERT_EQ(reload(), 0);
+  MakeTable("a", "id int PRIMARY KEY, k int, v text", 10, "i, i % 7, 'x'");
+  MakeView("copy", "SELECT * FROM a");
+  MakeView("by_k", "SELECT k, count(*) AS n, max(v) AS v FROM a GROUP BY k");
+  Shard(1).Must(
+      "BEGIN; INSERT INTO a SELECT i, i % 1000, repeat('v', 60) || i FROM generate_series(1, "
+      "80000) "
+      "i; UPDATE a SET v = 'w' || id WHERE id % 3 = 0; DELETE FROM a WHERE id % 5 = 0; COMMIT");
+  ExpectVerified("copy");
+  ExpectVerified("by_k");
+  EXPECT_EQ(client_->Value("SELECT count(*) FROM copy"), "64018");
+  std::ofstream(file) << before;
+  EXPECT_EQ(reload(), 0);
 }
 
 TEST_F(ViewChanges, PartitionedTablesOnTheShards) {
