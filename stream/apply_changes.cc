@@ -287,7 +287,7 @@ void ViewGraph::Impl::Apply(Oid source, uint32_t shard, const ChangeBatch& chang
   GraphNode& node = Known(source);
   AsFailureOf(source, [&] {
     SLUICE_ASSERT(changes.column_count() == node.info.columns.size());
-    SourceReaders readers = ReadersOf(node);
+    RowReaders readers = ReadersOf(node);
     bool with_delta = readers.need_delta || !readers.direct.empty();
     SourceWriter(&node, shard, with_delta).Apply(changes);
   });
@@ -296,7 +296,7 @@ void ViewGraph::Impl::Apply(Oid source, uint32_t shard, const ChangeBatch& chang
 
 void ViewGraph::Impl::Insert(Oid source, uint32_t shard, const Batch& rows) {
   GraphNode& node = Known(source);
-  SourceReaders readers = ReadersOf(node);
+  RowReaders readers = ReadersOf(node);
   SourceWriter writer(&node, shard, readers.need_delta);
   bool direct = !readers.need_delta && !readers.direct.empty();
   AsFailureOf(source, [&] { writer.Insert(rows.columns, rows.rows, direct); });

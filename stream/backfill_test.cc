@@ -175,8 +175,14 @@ void RunOne(unsigned seed, bool ordered) {
   Copy copy;
   auto apply = [&](ChangeKind kind, std::span<const WireValue> old_row,
                    std::span<const WireValue> new_row) { copy.Apply(kind, old_row, new_row); };
-  std::optional<ShardSnapshot> snapshot;
-  std::vector<std::pair<int, int>> piece;
+  struct Piece {
+    ShardSnapshot snapshot;
+    std::vector<std::pair<int, int>> rows;
+    std::optional<std::vector<std::string>> last;
+  };
+  std::deque<Piece> waiting;  // for their marks, in this order
+  // Pieces that are read before the first of them counts.
+  size_t ahead = ordered ? random() % 3 + 1 : 1;
   std::vector<ChangeMemory> memory;
   int pieces = 0;
   // What runs when the table joins the publication has ended before the first piece is read.
@@ -189,13 +195,21 @@ void RunOne(unsigned seed, bool ordered) {
         shard.BecomeVisible();
         break;
       case 2:
-        if (snapshot || backfill.complete()) break;
+        if (waiting.size() >= ahead || backfill.complete()) break;
+        if (!waiting.empty() && !waiting.back().last) break;
         {
-          snapshot = shard.Snapshot();
-          backfill.Seen(*snapshot);
+          const auto& from = waiting.empty() ? backfill.cursor() : waiting.back().last;
           std::optional<int> after;
-          if (backfill.cursor()) after = LoadBig<int32_t>((*backfill.cursor())[0].data());
-          piece = shard.Read(after, ordered ? random() % 6 + 1 : 1000);
+          if (from) after = LoadBig<int32_t>((*from)[0].data());
+          Piece& piece = waiting.emplace_back();
+          piece.snapshot = shard.Snapshot();
+          if (waiting.size() == 1) backfill.Seen(piece.snapshot);
+          piece.rows = shard.Read(after, ordered ? random() % 6 + 1 : 1000);
+          if (ordered && !piece.rows.empty()) {
+            char bytes[4];
+            StoreBig<int32_t>(bytes, piece.rows.back().first);
+            piece.last = {{std::string(bytes, 4)}};
+          }
           if (random() % 2 == 0) shard.Commit();
           shard.Mark(std::to_string(++pieces));
         }
@@ -207,15 +221,11 @@ void RunOne(unsigned seed, bool ordered) {
         for (const RowChange& change : entry.transaction.changes)
           backfill.Take(change, entry.transaction, false, apply);
         if (!entry.mark.empty()) {
-          std::optional<std::vector<std::string>> last;
-          if (ordered && !piece.empty()) {
-            char bytes[4];
-            StoreBig<int32_t>(bytes, piece.back().first);
-            last = {{std::string(bytes, 4)}};
-          }
-          for (const auto& row : piece) ASSERT_TRUE(copy.rows.insert(row).second);
-          ASSERT_TRUE(backfill.Count(*snapshot, last, apply, &memory));
-          snapshot.reset();
+          const Piece& piece = waiting.front();
+          for (const auto& row : piece.rows) ASSERT_TRUE(copy.rows.insert(row).second);
+          ASSERT_TRUE(backfill.Count(piece.snapshot, piece.last, apply, &memory));
+          waiting.pop_front();
+          if (!waiting.empty()) backfill.Seen(waiting.front().snapshot);
         }
         // Up to the cursor the copy is the table as the stream has it.
         for (const auto& [key, value] : entry.after) {

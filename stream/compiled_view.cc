@@ -20,7 +20,10 @@ class CompiledView::Sink : public DeltaOperator {
   Sink(ViewContext& context, std::span<const Oid> types, DeltaBuffer* delta)
       : DeltaOperator(context), codec_(types), delta_(delta) {}
 
+  void SendTo(const Emitted* to) { to_ = to; }
+
   void Push(size_t, const DeltaBatch& batch) override {
+    if (to_ != nullptr) return (*to_)(batch);
     for (size_t row = 0; row < batch.rows.rows; row++) {
       row_.clear();
       codec_.Append(batch.rows.columns, row, &row_);
@@ -33,6 +36,7 @@ class CompiledView::Sink : public DeltaOperator {
   RowCodec codec_;
   std::string row_;
   DeltaBuffer* delta_;
+  const Emitted* to_ = nullptr;
 };
 
 CompiledView::CompiledView(Oid view, std::shared_ptr<const ViewPlan> plan,
@@ -231,6 +235,17 @@ void CompiledView::Push(Oid input, const DeltaBatch& rows) {
     if (relation == input) apply->InnerChanged();
   for (DeltaScan* scan : scans_)
     if (scan->input() == input) scan->Push(0, rows);
+}
+
+void CompiledView::PushTo(Oid input, const DeltaBatch& rows, const Emitted& to) {
+  sink_->SendTo(&to);
+  try {
+    Push(input, rows);
+  } catch (...) {
+    sink_->SendTo(nullptr);
+    throw;
+  }
+  sink_->SendTo(nullptr);
 }
 
 void CompiledView::Finish(bool building) {

@@ -44,6 +44,9 @@ class CompiledView {
   // then in delta(), errors of rows in the tally; the caller clears both.
   void Start();
   void Push(Oid input, const DeltaBatch& rows);
+  // What the view emits meanwhile goes to `to` instead of the net change.
+  using Emitted = std::function<void(const DeltaBatch& batch)>;
+  void PushTo(Oid input, const DeltaBatch& rows, const Emitted& to);
   // `building`: some input has not been delivered whole.
   void Finish(bool building);
   // Whether there is more to be had from another Finish.

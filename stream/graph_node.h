@@ -48,15 +48,15 @@ struct GraphNode {
   GraphNode& root() { return base == nullptr ? *this : base->root(); }
 };
 
-// Who takes rows of a source as they are inserted.
-struct SourceReaders {
-  // All others read the source later. `input`: the source, or a view that shows it.
+// Who takes rows of a source, or of a view that passes them on, as they are inserted.
+struct RowReaders {
+  // All others read them later. `input`: the relation, or a view that shows it.
   struct Reader {
     GraphNode* view;
     Oid input;
   };
   std::vector<Reader> direct;
-  // Somebody has to see each row's key, or has read part of the source: by the net change only.
+  // Somebody has to see each row's key, or has read part of them: by the net change only.
   bool need_delta = false;
 };
 
@@ -103,8 +103,9 @@ struct ViewGraph::Impl {
   void NoteChanges(GraphNode* view, std::span<const DeltaBuffer::Entry> changes);
   void Deliver(GraphNode* view, GraphNode& input, std::span<const DeltaBuffer::Entry> rows);
   size_t Backfill(Oid view, Oid input, size_t rows_max);
-  SourceReaders ReadersOf(GraphNode& source);
-  void PushInserted(const SourceReaders& readers, const Batch& rows, const std::string_view* keys);
+  RowReaders ReadersOf(GraphNode& relation);
+  void PushInserted(const RowReaders& readers, const Batch& rows, const std::string_view* keys);
+  void InsertRows(GraphNode* view, const RowReaders& readers, const DeltaBatch& batch);
 
   // hold.cc
   void Hold(GraphNode* view);

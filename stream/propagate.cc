@@ -1,4 +1,5 @@
 // How changes run through the graph: every view once, inputs first.
+#include "common/assert.h"
 #include "common/error.h"
 #include "stream/graph_node.h"
 
@@ -144,17 +145,17 @@ size_t ViewGraph::Impl::Backfill(Oid view_oid, Oid input_oid, size_t rows_max) {
   return delivered;
 }
 
-SourceReaders ViewGraph::Impl::ReadersOf(GraphNode& source) {
-  SourceReaders readers;
+RowReaders ViewGraph::Impl::ReadersOf(GraphNode& relation) {
+  RowReaders readers;
   for (auto& [oid, view] : nodes) {
     if (view.info.kind != StoredRelationKind::kView || view.failed()) continue;
     if (view.base != nullptr) {
       bool noted = !view.indexes.empty() || change_logs.contains(oid);
-      readers.need_delta |= noted && &view.root() == &source;
+      readers.need_delta |= noted && &view.root() == &relation;
       continue;
     }
     for (const auto& [input, edge] : view.edges) {
-      if (&Known(input).root() != &source) continue;
+      if (&Known(input).root() != &relation) continue;
       if (edge.at_end)
         readers.direct.push_back({&view, input});
       else
@@ -164,9 +165,9 @@ SourceReaders ViewGraph::Impl::ReadersOf(GraphNode& source) {
   return readers;
 }
 
-// Rows that were not in the source before: no old row has to go first, so nothing needs to be
-// netted.
-void ViewGraph::Impl::PushInserted(const SourceReaders& readers, const Batch& rows,
+// Rows that were not in the relation before: no old row has to go first, so nothing needs to be
+// netted. Views that pass each on, or not, write them at once.
+void ViewGraph::Impl::PushInserted(const RowReaders& readers, const Batch& rows,
                                    const std::string_view* keys) {
   static const std::vector<int64_t> ones(kBatchRows, 1);
   for (auto [view, input] : readers.direct) {
@@ -178,9 +179,35 @@ void ViewGraph::Impl::PushInserted(const SourceReaders& readers, const Batch& ro
     Edge& edge = view->edges.at(input);
     edge.rows_delivered += view->held ? rows.rows : 0;
     view->edges_changed |= view->held;
-    AsFailureOf(view->info.oid, [&] { view->compiled->Push(input, {rows, ones.data(), keys}); });
+    bool noted = !view->indexes.empty() || change_logs.contains(view->info.oid);
+    RowReaders next;
+    bool at_once = view->compiled->row_by_row() && !view->compiled->aggregates() &&
+                   view->stored->keyed() && keys != nullptr && !noted;
+    if (at_once) next = ReadersOf(*view);
+    AsFailureOf(view->info.oid, [&, view = view, input = input] {
+      DeltaBatch batch{rows, ones.data(), keys};
+      if (at_once && !next.need_delta)
+        view->compiled->PushTo(input, batch,
+                               [&](const DeltaBatch& emitted) { InsertRows(view, next, emitted); });
+      else
+        view->compiled->Push(input, batch);
+    });
     if (view->compiled->delta().memory_bytes() > kPendingBytesMax) Propagate();
   }
+}
+
+// What a view emits whose rows are the input's, each with the input's key.
+void ViewGraph::Impl::InsertRows(GraphNode* view, const RowReaders& readers,
+                                 const DeltaBatch& batch) {
+  SLUICE_ASSERT(batch.keys != nullptr);
+  std::string row;
+  for (size_t i = 0; i < batch.rows.rows; i++) {
+    row.clear();
+    view->stored->codec().Append(batch.rows.columns, i, &row);
+    if (!view->stored->Insert(batch.keys[i], row))
+      Throw(sqlstate::kDataCorrupted, "two rows of a view have the same key");
+  }
+  if (!readers.direct.empty()) PushInserted(readers, batch.rows, batch.keys);
 }
 
 }  // namespace sluice

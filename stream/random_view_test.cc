@@ -303,6 +303,12 @@ TEST(RandomViewTest, ViewsThatAreFilledWithTheirTables) {
                   "SELECT DISTINCT k FROM t", "SELECT count(*) AS c, avg(n) AS a FROM t",
                   "SELECT k, sum(x) AS x FROM (SELECT k, v AS x FROM t UNION ALL SELECT k, id FROM "
                   "u) q GROUP BY k"});
+  // On the one that filters t.
+  const std::string filtered = "m" + std::to_string(Queries().size() + 2);
+  waiting.push_back("SELECT id, v + 1 AS w FROM " + filtered + " WHERE k > 0");
+  waiting.push_back("SELECT k, sum(v) AS s FROM " + filtered + " GROUP BY k");
+  waiting.push_back("SELECT a.id, b.v FROM " + filtered + " a JOIN " + filtered +
+                    " b ON a.k = b.id");
   auto add = [&](size_t count) {
     for (; count > 0 && names.size() < waiting.size(); count--) {
       const std::string name = "m" + std::to_string(names.size());

@@ -147,7 +147,6 @@ void ViewGraph::Impl::UpdateStates() {
     RelationState state = RelationState::kCreated;
     for (const auto& [input, edge] : view->edges)
       if (Known(input).info.state != RelationState::kCreated) state = RelationState::kCaughtUp;
-    if (view->base != nullptr) state = view->base->info.state;  // creating, if that is
     for (const auto& [input, edge] : view->edges)
       if (!edge.at_end) state = RelationState::kCreating;
     if (state == view->info.state) continue;

@@ -76,7 +76,7 @@ TEST(ViewGraphTest, AViewThatShowsATableHasNoRowsOfItsOwn) {
   EXPECT_EQ(h.epoch().Relation(h.OidOf("n"))->storage, t);
   EXPECT_EQ(h.epoch().Relation(h.OidOf("f"))->storage, kInvalidOid);
   EXPECT_EQ(h.epoch().Relation(h.OidOf("other"))->storage, kInvalidOid);
-  EXPECT_EQ(h.epoch().Relation(h.OidOf("n"))->state, RelationState::kCreating);
+  EXPECT_EQ(h.epoch().Relation(h.OidOf("n"))->state, RelationState::kCaughtUp);
   EXPECT_THROW(h.Stored("n"), QueryError);
   h.SetComplete("t");
   h.Update("t", {"3", "3", "c"}, {"4", "0", "d"}, 0);
