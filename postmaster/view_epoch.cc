@@ -15,8 +15,10 @@ namespace {
 
 // An epoch takes in so much from each shard; the rest waits for the next.
 constexpr size_t kEpochBytesMax = 16 << 20;
-// Rows along an edge in an epoch: few while somebody reads views, who is to see changes soon.
+// Rows along an edge in an epoch: few while somebody reads views, who is to see changes soon; else
+// as memory allows.
 constexpr size_t kEdgeRows = 16 * 1024, kEdgeRowsUnread = 256 * 1024;
+constexpr size_t kEdgeRowBytes = 2048;  // what a row takes until the epoch is committed, about
 // Changes of a table's shard that are applied together.
 constexpr size_t kBatchChanges = 64 * 1024;
 // Rows of an epoch's batches that are copied; beyond it, into a file.
@@ -494,7 +496,8 @@ bool ViewWorker::AdvanceEdges(ViewGraph::Epoch* epoch, int64_t now_us) {
           std::optional<RelationInfo> info = epoch->Relation(other.first);
           return info && info->state == RelationState::kCreated;
         });
-      size_t rows = *read ? kEdgeRows : kEdgeRowsUnread;
+      size_t rows = *read ? kEdgeRows
+                          : std::clamp(WorkerMemory() / kEdgeRowBytes, kEdgeRows, kEdgeRowsUnread);
       const Relation* relation = catalog_->FindRelation(oid);
       std::optional<int64_t> rate =
           relation == nullptr ? std::nullopt : BackfillRateLimit(*relation);

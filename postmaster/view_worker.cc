@@ -421,10 +421,14 @@ void ViewWorker::DropUnneededSources(const std::set<Oid>& needed) {
 
 // --- the loop
 
+size_t ViewWorker::WorkerMemory() const {
+  return static_cast<size_t>(settings_->Integer("view_worker_memory")) * 1024;
+}
+
 // A quarter for changes that wait, a quarter for groups that are held; epochs copy what they take.
 void ViewWorker::DivideMemory() {
   constexpr size_t kReadyMin = 256 * 1024;
-  size_t quarter = static_cast<size_t>(settings_->Integer("view_worker_memory")) * 1024 / 4;
+  size_t quarter = WorkerMemory() / 4;
   for (const auto& [server, feed] : feeds_)
     feed->SetReadyBytesMax(std::max(kReadyMin, quarter / feeds_.size()), &spilled_);
   graph_->SetHeldBytesMax(quarter);

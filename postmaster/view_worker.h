@@ -120,6 +120,7 @@ class ViewWorker {
   void DropUnwanted();
   void DropUnneededSources(const std::set<Oid>& needed);
   void PublishGeneration();
+  size_t WorkerMemory() const;  // bytes that it may take
   void DivideMemory();
   ShardFeed* FeedOf(Oid server, const std::string& user);
   const ConnectionSpec* Connect(Oid server, const std::string& user, bool replication,

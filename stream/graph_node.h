@@ -98,6 +98,7 @@ struct ViewGraph::Impl {
   // propagate.cc
   void Propagate();
   bool PropagateOnce();
+  size_t PendingBytesMax() const;
   void PropagateIfLarge(const GraphNode& source);
   void Finish(GraphNode* view);
   void NoteChanges(GraphNode* view, std::span<const DeltaBuffer::Entry> changes);

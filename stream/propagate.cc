@@ -10,9 +10,13 @@ constexpr size_t kPendingRowsMax = 256 * 1024, kPendingBytesMax = size_t{64} << 
 
 }  // namespace
 
+size_t ViewGraph::Impl::PendingBytesMax() const {
+  return std::min(kPendingBytesMax, held_bytes_max);
+}
+
 void ViewGraph::Impl::PropagateIfLarge(const GraphNode& source) {
   if (source.source_delta.size() > kPendingRowsMax ||
-      source.source_delta.memory_bytes() > kPendingBytesMax)
+      source.source_delta.memory_bytes() > PendingBytesMax())
     Propagate();
 }
 
@@ -136,7 +140,7 @@ size_t ViewGraph::Impl::Backfill(Oid view_oid, Oid input_oid, size_t rows_max) {
     delivered += rows.size();
     // The net change is held in memory; the larger it is, the less often is a group written.
     if (delivered % kPendingRowsMax == 0 ||
-        (view.compiled != nullptr && view.compiled->delta().memory_bytes() > kPendingBytesMax))
+        (view.compiled != nullptr && view.compiled->delta().memory_bytes() > PendingBytesMax()))
       Propagate();
   }
   edge.rows_delivered += delivered;
@@ -192,7 +196,7 @@ void ViewGraph::Impl::PushInserted(const RowReaders& readers, const Batch& rows,
       else
         view->compiled->Push(input, batch);
     });
-    if (view->compiled->delta().memory_bytes() > kPendingBytesMax) Propagate();
+    if (view->compiled->delta().memory_bytes() > PendingBytesMax()) Propagate();
   }
 }
 

@@ -54,8 +54,8 @@ class ViewGraph {
   explicit ViewGraph(ViewStore* store);
   ~ViewGraph();
 
-  // So much memory may groups take that are held while their views are built; beyond it they are
-  // read from the source's copy when that is complete.
+  // So much memory may groups take that are held while their views are built (beyond it they are
+  // read from the source's copy when that is complete), and net changes on their way.
   void SetHeldBytesMax(size_t bytes);
   // Whether some were let go by an epoch since this was last asked: edges are open again.
   bool TakeLetGo();
