@@ -25,6 +25,14 @@ bool IsLengthCoercion(const ProcInfo& proc, const Expr& expr) {
          expr.typmod >= 0 && (expr.explicit_cast || FindCast(proc.result, proc.result) != nullptr);
 }
 
+// varchar(text, 14, false): too long is an error, where the cast x::varchar(10) cuts. No SQL but
+// the call says that.
+bool IsAssignmentLength(const ProcInfo& proc, const Expr& expr) {
+  if (proc.args.size() != 3 || proc.args[2] != kBoolOid || expr.args.size() != 3) return false;
+  const Expr& is_explicit = *expr.args[2];
+  return is_explicit.kind == ExprKind::kConst && !is_explicit.is_null && is_explicit.value[0] == 0;
+}
+
 bool IsCastFunction(const ProcInfo& proc, const Expr& expr) {
   if (expr.args.empty()) return false;
   const CastInfo* cast = FindCast(expr.args[0]->type, expr.type);
@@ -225,6 +233,7 @@ std::string Deparser::Call(const Expr& expr) {
   }
   const ProcInfo* proc = FindProc(expr.function);
   if (proc == nullptr) Refuse("function {} cannot be sent to a shard", expr.function);
+  if (IsAssignmentLength(*proc, expr)) return Function(expr.function, expr);
   bool one_step = IsCastFunction(*proc, expr);
   if (one_step || IsLengthCoercion(*proc, expr)) {
     int32_t typmod = proc->args.size() >= 2 || expr.explicit_cast ? expr.typmod : -1;

@@ -163,6 +163,9 @@ bool CanShipNode(const Expr& expr, const Catalog& catalog) {
       return false;
     case ExprKind::kExecParam:
       return !expr.per_row;
+    case ExprKind::kArrayCoerce:
+      // SQL has no way to say that too long an element is an error.
+      return (expr.explicit_cast || expr.typmod < 0) && CanShipFunction(expr.function);
     case ExprKind::kCollate:
       return !catalog.CollationSql(expr.collation).empty();
     default:

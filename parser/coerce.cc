@@ -223,6 +223,7 @@ Expr* CoerceType(ParseState& p, Expr* expr, Oid target, int32_t typmod, Coercion
       Expr* array = Wrap(p, ExprKind::kArrayCoerce, expr, target, -1, location);
       Oid unused;
       array->function = function;
+      array->explicit_cast = explicit_cast;
       array->param = FindCoercion(ElementOf(target), ElementOf(BaseType(input)), context,
                                   &unused) == CoercionPath::kViaIo
                          ? 1
@@ -248,6 +249,9 @@ Expr* CoerceTypmod(ParseState& p, Expr* expr, Oid target, int32_t typmod, Coerci
     }
     return Wrap(p, ExprKind::kRelabel, expr, target, -1, location);
   }
+  // What has no kernels here is brought to the column's length by the shard that the row is put
+  // into.
+  if (context == CoercionContext::kAssignment && !HasBinaryCodec(target)) return expr;
   bool explicit_cast = context == CoercionContext::kExplicit;
   Oid element = ElementOf(target);
   const CastInfo* cast =
@@ -257,6 +261,7 @@ Expr* CoerceTypmod(ParseState& p, Expr* expr, Oid target, int32_t typmod, Coerci
     return CallCast(p, expr, cast->function, target, typmod, explicit_cast, location);
   Expr* array = Wrap(p, ExprKind::kArrayCoerce, expr, target, typmod, location);
   array->function = cast->function;
+  array->explicit_cast = explicit_cast;
   return array;
 }
 
