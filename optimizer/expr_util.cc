@@ -410,6 +410,11 @@ bool IsStrictOver(const Expr* expr, uint64_t rels) {
   }
 }
 
+bool IsConstantHere(const Expr& expr) {
+  return expr.kind == ExprKind::kConst || expr.kind == ExprKind::kParam ||
+         expr.kind == ExprKind::kExecParam;
+}
+
 bool IsEquality(const Expr* expr, const Expr** left, const Expr** right) {
   if (expr->kind != ExprKind::kCall || expr->args.size() != 2 || expr->oper == kInvalidOid)
     return false;

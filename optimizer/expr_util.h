@@ -57,6 +57,8 @@ bool HasVolatileInQuery(const Query& query);
 // Whether it is NULL (or not true, for a condition) as soon as all columns of `rels` are NULL.
 bool IsStrictOver(const Expr* expr, uint64_t rels);
 // A plain equality `a = b` of one type's default btree class; sides as written.
+// One value for all rows of a plan's node: a constant or a parameter.
+bool IsConstantHere(const Expr& expr);
 bool IsEquality(const Expr* expr, const Expr** left, const Expr** right);
 // `column = value`, or a value that the column is at least or at most (strictly, too), in the
 // default order of its type. The value has no columns and no subqueries.

@@ -29,6 +29,17 @@ const Expr* WithoutFreelyVolatile(const Expr* expr, Arena* arena) {
 
 }  // namespace
 
+namespace {
+
+// WHERE false, or what it was folded to.
+bool ChangesNone(const Select& select) {
+  return std::ranges::any_of(select.where, [](const Expr* condition) {
+    return condition->kind == ExprKind::kConst && (condition->is_null || condition->value[0] == 0);
+  });
+}
+
+}  // namespace
+
 bool Planner::CanShipChange(const Expr* expr) const {
   Arena arena;
   return IsShippable(WithoutFreelyVolatile(expr, &arena));
@@ -112,6 +123,8 @@ Local Planner::PlanModify(const Query& query) {
             : query.command == QueryCommand::kUpdate ? "update"
                                                      : "delete from",
             leaf->name);
+  std::vector<const Relation*> leaves = catalog_.Leaves(table);
+  if (!leaves.empty()) compute_server_ = leaves[0]->server;
   return query.command == QueryCommand::kInsert ? PlanInsert(query) : PlanChange(query);
 }
 
@@ -134,10 +147,12 @@ Local Planner::PlanChange(const Query& query) {
   Local planned;
   auto init_plans = init_plans_;
   auto init_plan_params = init_plan_params_;
+  auto shard_expressions = shard_expressions_;
   Piece piece = PlanFrom(select, required);
   if (!TryWholeChange(query, select, piece, &planned)) {
     init_plans_ = std::move(init_plans);
     init_plan_params_ = std::move(init_plan_params);
+    shard_expressions_ = std::move(shard_expressions);
     select = Prepare(select_query);
     planned = PlanChangeById(query, select);
   }
@@ -149,20 +164,24 @@ bool Planner::TryWholeChange(const Query& query, const Select& select, const Pie
                              Local* out) {
   const Modification& modification = *query.modification;
   const Relation& table = *query.rels[static_cast<size_t>(modification.target)].table;
-  if (!piece.remote || !piece.pushable || !piece.local_quals.empty()) return false;
-  if (!Deparser::CanChange(*piece.tree, modification.target)) return false;
+  bool none = ChangesNone(select);
+  if (!none) {
+    if (!piece.remote || !piece.pushable || !piece.local_quals.empty()) return false;
+    if (!Deparser::CanChange(*piece.tree, modification.target)) return false;
+  }
   if (ChangesKey(table, modification.assignments)) return false;
   for (const Target& target : select.targets)
     if (!CanShipChange(target.expr)) return false;
   // A replicated table's rows are the same on all servers, and so must be what becomes of them.
   bool replicated = table.kind == RelationKind::kReplicated;
   if (replicated) {
-    if (piece.replicas.empty()) return false;
+    if (piece.replicas.empty() && !none) return false;
     for (const Target& target : select.targets)
       if (!IsShippable(target.expr))
         Refuse("volatile functions in a change of replicated table \"{}\"", table.name);
   }
-  const std::vector<Shard>& shards = piece.replicas.empty() ? piece.shards : piece.replicas;
+  std::vector<Shard> shards;
+  if (!none) shards = piece.replicas.empty() ? piece.shards : piece.replicas;
   for (const Shard& shard : shards)
     if (shard.LeavesOf(modification.target)->size() != 1) return false;
 

@@ -55,8 +55,34 @@ void Planner::RequireInsertable(const Relation& table) {
             .Hint("Insert into one of its children."));
 }
 
+// Subqueries of ON CONFLICT and RETURNING read all servers, so they run beforehand, as the
+// statement's snapshot would have it anyway.
+const Expr* Planner::RunSubqueriesBefore(const Expr* expr, const char* clause) {
+  if (expr == nullptr) return nullptr;
+  return RewriteExpr(expr, &scratch_, [&](const Expr& e, int) -> const Expr* {
+    if (e.kind != ExprKind::kSubquery) return nullptr;
+    bool once = e.sublink == SublinkKind::kScalar || e.sublink == SublinkKind::kExists ||
+                e.sublink == SublinkKind::kArray;
+    if (!once || IsCorrelated(*e.subquery) || DependsOnRow(*e.subquery))
+      Refuse("a subquery that is run for each row in {} of an INSERT over several servers", clause);
+    return AddInitPlan(e);
+  });
+}
+
+const OnConflict* Planner::RunSubqueriesBefore(const OnConflict* conflict) {
+  if (conflict == nullptr) return nullptr;
+  OnConflict* copy = scratch_.New<OnConflict>(*conflict);
+  std::vector<Assignment> assignments(conflict->assignments.begin(), conflict->assignments.end());
+  for (Assignment& assignment : assignments)
+    assignment.value = RunSubqueriesBefore(assignment.value, "ON CONFLICT DO UPDATE");
+  copy->assignments = scratch_.CopyArray(assignments);
+  copy->where = RunSubqueriesBefore(conflict->where, "ON CONFLICT DO UPDATE");
+  return copy;
+}
+
 Local Planner::PlanInsert(const Query& query) {
-  const Modification& modification = *query.modification;
+  Modification modification = *query.modification;
+  modification.on_conflict = RunSubqueriesBefore(modification.on_conflict);
   int target = modification.target;
   const Relation& table = *query.rels[static_cast<size_t>(target)].table;
   RequireInsertable(table);
@@ -90,7 +116,7 @@ Local Planner::PlanInsert(const Query& query) {
 
   // What RETURNING computes is computed by the shard, or here from the columns that it names.
   std::vector<const Expr*> asked, returned;
-  for (const Target& t : query.targets) asked.push_back(t.expr);
+  for (const Target& t : query.targets) asked.push_back(RunSubqueriesBefore(t.expr, "RETURNING"));
   bool ship = true;
   for (const Expr* expr : asked) ship = ship && CanShipChange(expr);
   if (ship)

@@ -52,8 +52,7 @@ void Planner::SetOutput(sluice::Plan* plan, const std::vector<const Expr*>& expr
 const Expr* Planner::Lower(const Expr* expr, const Local& input, const Local* inner) {
   if (expr == nullptr) return nullptr;
   auto find = [&](const Expr& e) -> const Expr* {
-    if (e.kind == ExprKind::kConst || e.kind == ExprKind::kParam || e.kind == ExprKind::kExecParam)
-      return nullptr;
+    if (IsConstantHere(e)) return nullptr;
     for (int side = 0; side < (inner == nullptr ? 1 : 2); side++) {
       const auto& provides = side == 0 ? input.provides : inner->provides;
       for (size_t i = 0; i < provides.size(); i++) {
@@ -75,6 +74,7 @@ const Expr* Planner::Lower(const Expr* expr, const Local& input, const Local* in
     }
     return nullptr;
   });
+  lowered = ComputeOnShard(lowered);
   RequireEvaluable(*lowered);
   return DeepCopyExpr(lowered, &arena_);
 }

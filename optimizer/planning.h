@@ -181,6 +181,8 @@ class Planner {
   const Expr* DecorrelateScalar(Select& select, const Expr& sublink);
   const Expr* ReplaceSublinks(Select& select, const Expr* expr, bool may_join);
   const Expr* AddInitPlan(const Expr& sublink);
+  const Expr* RunSubqueriesBefore(const Expr* expr, const char* clause);
+  const OnConflict* RunSubqueriesBefore(const OnConflict* conflict);
   // How a subquery's WHERE refers to the query around it, if by equalities only.
   struct Correlation {
     std::vector<const Expr*> own;   // conjuncts that refer to nothing outside
@@ -336,6 +338,10 @@ class Planner {
   void SetChildren(sluice::Plan* plan, std::vector<const sluice::Plan*> children);
   void SetOutput(sluice::Plan* plan, const std::vector<const Expr*>& exprs);
   const Expr* Lower(const Expr* expr, const Local& input, const Local* inner = nullptr);
+
+  // shard_expression.cc
+  const Expr* ComputeOnShard(const Expr* expr);
+  const Expr* AddShardExpression(const Expr& expr);
   std::span<const Expr* const> LowerAll(const std::vector<const Expr*>& exprs, const Local& input);
   const Expr* LowerConjuncts(const std::vector<const Expr*>& conjuncts, const Local& input,
                              const Local* inner = nullptr);
@@ -375,6 +381,9 @@ class Planner {
   Arena scratch_;  // expressions in work
   std::vector<std::unique_ptr<JoinNode>> join_nodes_;
   std::vector<InitPlan> init_plans_;
+  // Where statements that write compute what cannot be computed here, and what they have asked.
+  Oid compute_server_ = kInvalidOid;
+  std::vector<std::pair<const Expr*, const Expr*>> shard_expressions_;
   // Data-modifying WITH queries, in order; `query` with what it refers to inlined.
   struct ModifyingCte {
     const Query* query;

@@ -194,6 +194,11 @@ Local Planner::PlanUpper(const Select& select, bool top) {
     AddDependentColumns(select, &groups);
     if (!select.grouping_sets.empty() && groups.size() != select.group_by.size())
       Refuse("grouping sets with functionally dependent columns are not supported");
+    // NULL where a set does not hold it; Lower() would not tell it from the same constant
+    // elsewhere.
+    for (const Expr* group : groups)
+      if (!select.grouping_sets.empty() && IsConstantHere(*group))
+        Refuse("grouping sets with a constant are not supported");
     Local grouped = PlanAggregate(select, base, groups, aggregates);
     grouped = Filter(std::move(grouped), select.having);
     if (!select.windows.empty()) grouped = PlanWindows(select, std::move(grouped));

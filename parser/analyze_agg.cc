@@ -84,7 +84,7 @@ void CheckAggregateAllowed(ParseState& p, Clause clause, int location,
 }
 
 std::span<const SortKey> AggregateOrder(ParseState& p, const PgQuery__FuncCall& call,
-                                        const Expr& aggregate) {
+                                        const Expr& aggregate, std::span<Expr* const> written) {
   std::vector<SortKey> keys;
   ClauseScope scope(p, p.clause);
   for (size_t i = 0; i < call.n_agg_order; i++) {
@@ -93,10 +93,10 @@ std::span<const SortKey> AggregateOrder(ParseState& p, const PgQuery__FuncCall& 
     if (expr->type == kUnknownOid)
       expr = CoerceType(p, expr, kTextOid, -1, CoercionContext::kImplicit, false, -1);
     // Written as one of the arguments: then it is that argument, cast as it is.
-    for (size_t a = 0; a < aggregate.args.size(); a++) {
-      const Expr* arg = aggregate.args[a];
-      while (arg->kind == ExprKind::kRelabel && !EqualExprs(arg, expr)) arg = arg->args[0];
-      if (EqualExprs(arg, expr)) expr = const_cast<Expr*>(aggregate.args[a]);
+    for (size_t a = 0; a < std::min(aggregate.args.size(), written.size()); a++) {
+      if (!EqualExprs(written[a], expr)) continue;
+      expr = const_cast<Expr*>(aggregate.args[a]);
+      break;
     }
     bool repeated = false;
     for (const SortKey& key : keys) repeated = repeated || EqualExprs(key.expr, expr);
@@ -209,10 +209,11 @@ class UngroupedCheck {
 
 }  // namespace
 
-Expr* TransformAggregate(ParseState& p, Expr* aggregate, const PgQuery__FuncCall& call) {
+Expr* TransformAggregate(ParseState& p, Expr* aggregate, std::span<Expr* const> written,
+                         const PgQuery__FuncCall& call) {
   if (call.agg_filter != nullptr)
     aggregate->filter = TransformWhere(p, call.agg_filter, Clause::kFilter, "FILTER");
-  aggregate->order_by = AggregateOrder(p, call, *aggregate);
+  aggregate->order_by = AggregateOrder(p, call, *aggregate, written);
   if (aggregate->distinct) CheckDistinctAggregate(p, *aggregate);
   int level = AggregateLevel(p, *aggregate);
   aggregate->aggregate_levels_up = level;

@@ -222,7 +222,7 @@ Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call) {
   aggregate->star = call.agg_star;
   aggregate->distinct = call.agg_distinct;
   aggregate->variadic |= call.func_variadic;
-  return TransformAggregate(p, aggregate, call);
+  return TransformAggregate(p, aggregate, args, call);
 }
 
 }  // namespace sluice

@@ -127,15 +127,15 @@ Query* ValuesSource(ParseState& source, Insertion& insertion, const PgQuery__Sel
     extra = ExprLocation(*first[insertion.columns.size()]);
   CheckCount(insertion, first.size(), extra);
   DropDefaults(insertion, &rows);
+  for (const Row& row : rows)
+    for (size_t c = 0; c < row.size(); c++)
+      if (row[c] != nullptr) CheckMayInsert(insertion, insertion.Column(c));
   for (Row& row : rows) {
     for (size_t c = 0; c < row.size(); c++) {
       const ColumnInfo& column = insertion.Column(c);
       if (row[c] == nullptr && !HasKnownDefault(column) && !insertion.table.is_distributed())
         Refuse("DEFAULT for column \"{}\" in some rows only, where the shard knows its default",
                column.name);
-      if (row[c] != nullptr) CheckMayInsert(insertion, column);
-      if (row[c] == nullptr && column.generated)
-        Refuse("DEFAULT for generated column \"{}\" in some rows only", column.name);
       row[c] =
           row[c] == nullptr ? DefaultOf(source, column) : CoerceAssigned(source, row[c], column);
     }

@@ -55,8 +55,6 @@ Query* TransformDelete(ParseState& p, const PgQuery__DeleteStmt& statement) {
 // SET (a, b) = ROW (x, y): the part of the row that belongs to this item.
 const RawNode* PartOfRow(ParseState& p, const PgQuery__MultiAssignRef& part, int location) {
   if (part.source->node_case != PG_QUERY__NODE__NODE_ROW_EXPR) {
-    if (part.source->node_case == PG_QUERY__NODE__NODE_SUB_LINK)
-      RefuseAt(p, location, "UPDATE that sets several columns from one sub-SELECT");
     ThrowAt(p, location, sqlstate::kFeatureNotSupported,
             "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression");
   }
@@ -164,6 +162,20 @@ Expr* DefaultOf(ParseState& p, const ColumnInfo& column) {
   return CoerceAssigned(p, expr, column);
 }
 
+// Where only generated columns are set to their default: SQL has no empty SET list.
+Assignment UnchangedColumn(ParseState& p, const Relation& table) {
+  for (size_t i = 0; i < table.columns.size(); i++) {
+    const ColumnInfo& column = table.columns[i];
+    if (column.generated) continue;
+    Expr* same = p.New(ExprKind::kColumn, column.type, -1);
+    same->column = static_cast<int>(i);
+    same->typmod = column.typmod;
+    same->collation = column.collation;
+    return {same->column, same};
+  }
+  Refuse("an UPDATE of a table that has only generated columns");
+}
+
 std::vector<Assignment> TransformAssignments(ParseState& p, int target, RawNode** list,
                                              size_t count) {
   ClauseScope scope(p, Clause::kUpdateSource);
@@ -173,8 +185,15 @@ std::vector<Assignment> TransformAssignments(ParseState& p, int target, RawNode*
   for (size_t i = 0; i < count; i++) {
     const PgQuery__ResTarget& raw = *list[i]->res_target;
     const RawNode* value = raw.val;
-    if (value->node_case == PG_QUERY__NODE__NODE_MULTI_ASSIGN_REF)
-      value = PartOfRow(p, *value->multi_assign_ref, p.Location(raw.location));
+    if (value->node_case == PG_QUERY__NODE__NODE_MULTI_ASSIGN_REF) {
+      const PgQuery__MultiAssignRef& part = *value->multi_assign_ref;
+      if (part.source->node_case == PG_QUERY__NODE__NODE_SUB_LINK) {
+        values[i] = TransformRowPart(p, *part.source->sub_link, static_cast<size_t>(part.colno) - 1,
+                                     static_cast<size_t>(part.ncolumns));
+        continue;
+      }
+      value = PartOfRow(p, part, p.Location(raw.location));
+    }
     values[i] = IsSetToDefault(value) ? nullptr : TransformExpr(p, value);
   }
   std::vector<Assignment> assignments;
@@ -198,6 +217,7 @@ std::vector<Assignment> TransformAssignments(ParseState& p, int target, RawNode*
       if (assignments[i].column == assignments[j].column)
         ThrowAt(p, -1, sqlstate::kSyntaxError, "multiple assignments to same column \"{}\"",
                 table.columns[static_cast<size_t>(assignments[i].column)].name);
+  if (assignments.empty()) assignments.push_back(UnchangedColumn(p, table));
   return assignments;
 }
 

@@ -89,7 +89,47 @@ void TransformComparison(ParseState& p, const PgQuery__SubLink& raw, Query* quer
   sublink->subquery = CoerceQueryColumns(p, query, wanted);
 }
 
+// Which row LIMIT or DISTINCT ON takes may not be the same each time, nor what a volatile function
+// says.
+bool GivesOneRowEachTime(const Query& query) {
+  return query.limit == nullptr && query.offset == nullptr && !query.distinct &&
+         query.distinct_on.empty() && query.set_op == nullptr && !ContainsVolatile(query);
+}
+
 }  // namespace
+
+Expr* TransformRowPart(ParseState& p, const PgQuery__SubLink& raw, size_t part, size_t count) {
+  int location = p.Location(raw.location);
+  if (raw.subselect->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+    RefuseAt(p, location, "this kind of subquery");
+  p.has_sublinks = true;
+  ForbidRecursion forbid(p.a, "a subquery");
+  Query* query = TransformSubselect(p, *raw.subselect->select_stmt);
+  if (OutputColumns(*query).size() != count)
+    ThrowAt(p, location, sqlstate::kSyntaxError,
+            "number of columns does not match number of values");
+  if (!GivesOneRowEachTime(*query))
+    RefuseAt(p, location,
+             "UPDATE that sets several columns from one sub-SELECT with DISTINCT, LIMIT, UNION or "
+             "volatile functions");
+  std::span<Target> targets = p.a.arena->CopyArray(query->targets);
+  const Expr* column = nullptr;
+  size_t seen = 0;
+  for (Target& target : targets) {
+    if (target.junk) continue;
+    if (seen++ == part)
+      column = target.expr;
+    else
+      target.junk = true;
+  }
+  query->targets = targets;
+  Expr* sublink = p.New(ExprKind::kSubquery, column->type, location);
+  sublink->subquery = query;
+  sublink->sublink = SublinkKind::kScalar;
+  sublink->typmod = column->typmod;
+  sublink->collation = column->collation;
+  return sublink;
+}
 
 Expr* TransformSublink(ParseState& p, const PgQuery__SubLink& raw) {
   int location = p.Location(raw.location);

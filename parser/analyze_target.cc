@@ -129,6 +129,9 @@ void TransformTargetList(ParseState& p, RawNode** list, size_t count) {
         HasText(raw.name) ? p.a.arena->CopyString(raw.name) : FigureColumnName(p, raw.val);
     p.targets.push_back({expr, name, false});
   }
+  constexpr size_t kTargetsMax = 1664;  // as many columns as a row has in Postgres
+  if (p.targets.size() > kTargetsMax)
+    ThrowAt(p, -1, MakeSqlState("54011"), "target lists can have at most {} entries", kTargetsMax);
 }
 
 void ResolveUnknownTargets(ParseState& p) {

@@ -333,6 +333,8 @@ Expr* TransformExpr(ParseState& p, const RawNode* node);
 Expr* TransformWhere(ParseState& p, const RawNode* node, Clause clause, const char* construct);
 Expr* TransformAExpr(ParseState& p, const PgQuery__AExpr& expr);
 Expr* TransformSublink(ParseState& p, const PgQuery__SubLink& sublink);
+// Column `part` of `count` of UPDATE … SET (…) = (SELECT …), as a subquery of its own.
+Expr* TransformRowPart(ParseState& p, const PgQuery__SubLink& raw, size_t part, size_t count);
 Expr* TransformFuncCall(ParseState& p, const PgQuery__FuncCall& call);
 Expr* TransformArray(ParseState& p, const PgQuery__AArrayExpr& array, Oid array_type,
                      Oid element_type, int32_t typmod);
@@ -431,7 +433,9 @@ void TransformDistinct(ParseState& p, const PgQuery__SelectStmt& statement,
                        const std::vector<SortKey>& order, Query* query);
 
 // --- aggregates (analyze_agg.cc)
-Expr* TransformAggregate(ParseState& p, Expr* aggregate, const PgQuery__FuncCall& call);
+// `written`: the arguments before they were cast to what the aggregate takes.
+Expr* TransformAggregate(ParseState& p, Expr* aggregate, std::span<Expr* const> written,
+                         const PgQuery__FuncCall& call);
 Expr* TransformGrouping(ParseState& p, const PgQuery__GroupingFunc& raw);
 void CheckAggregates(ParseState& p, Query& query);
 

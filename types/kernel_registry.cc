@@ -15,7 +15,7 @@ struct Registry {
          {ComparisonKernels(), IntegerKernels(), FloatKernels(), NumericKernels(), CastKernels(),
           TextKernels(), TextFormatKernels(), PatternKernels(), DateTimeKernels(),
           DateTimePartKernels(), MiscKernels(), ArrayKernels(), JsonKernels(), ToCharKernels(),
-          registered}) {
+          VolatileKernels(), registered}) {
       for (const Kernel& kernel : table) all.push_back(&kernel);
     }
     std::sort(all.begin(), all.end(),

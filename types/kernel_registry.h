@@ -22,6 +22,7 @@ std::span<const Kernel> MiscKernels();
 std::span<const Kernel> ArrayKernels();
 std::span<const Kernel> JsonKernels();
 std::span<const Kernel> ToCharKernels();
+std::span<const Kernel> VolatileKernels();
 
 // Kernels that need more than types/ has (pg_terminate_backend). By the main program, before the
 // first use of the registry; the table must last.
