@@ -76,6 +76,10 @@ Column DecodeArray(std::string_view wire, Oid element_type, Arena* arena, ArrayS
 }
 
 void AppendArrayHead(const ArrayShape& shape, Oid element_type, bool has_nulls, std::string* out) {
+  if (shape.dimensions.size() > static_cast<size_t>(kDimensionsMax))
+    Throw(sqlstate::kProgramLimitExceeded,
+          "number of array dimensions ({}) exceeds the maximum allowed ({})",
+          shape.dimensions.size(), kDimensionsMax);
   AppendInt(static_cast<int32_t>(shape.dimensions.size()), out);
   AppendInt(has_nulls ? 1 : 0, out);
   AppendInt(static_cast<int32_t>(element_type), out);

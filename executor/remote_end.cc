@@ -34,7 +34,9 @@ void CheckRowCount(const Stream& stream) {
 
 Error ErrorOf(const Stream& stream) {
   Error error = stream.error.Load();
-  error.position = 0;  // it counts in the remote statement, which the client did not write
+  // It counts in the remote statement, which the client did not write; who asks what a shard says
+  // of a statement (postmaster/completion.cc) knows how to move it.
+  if (stream.kind != StreamKind::kDescribe) error.position = 0;
   // What the shard said about a statement has this already.
   if (error.context.find("remote SQL command on server") != std::string::npos) return error;
   if (!error.context.empty()) error.context += '\n';

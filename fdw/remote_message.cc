@@ -1,5 +1,7 @@
 #include "fdw/remote_message.h"
 
+#include <charconv>
+
 namespace sluice {
 namespace {
 
@@ -87,8 +89,12 @@ std::optional<RemoteError> ReadErrorResponse(std::string_view body) {
       case 'R':
         remote.routine = text;
         break;
+      case 'P':  // counts in the remote text, which the client has not seen
+                 // (executor/remote_end.cc)
+        std::from_chars(text.data(), text.data() + text.size(), error.position);
+        break;
       default:
-        break;  // 'P' counts in the remote text, which the client has not seen
+        break;
     }
   }
   if (remote.severity.empty()) remote.severity = translated_severity;

@@ -16,6 +16,8 @@ SqlState StateOfGrammarError(std::string_view message) {
   if (has("not yet implemented") || has("not supported") || has("is not implemented") ||
       has("unsafe use of string constant with Unicode escapes"))
     return sqlstate::kFeatureNotSupported;
+  if (message.starts_with("frame ")) return sqlstate::kWindowingError;
+  if (has("unsafe use of \\'")) return MakeSqlState("22P06");
   if (has("precision for type float")) return sqlstate::kInvalidParameterValue;
   if (has("invalid Unicode escape")) return sqlstate::kInvalidEscapeSequence;
   if (has("memory exhausted") || has("stack depth")) return sqlstate::kStatementTooComplex;
@@ -23,11 +25,16 @@ SqlState StateOfGrammarError(std::string_view message) {
   return sqlstate::kSyntaxError;
 }
 
-[[noreturn]] void ThrowGrammarError(const PgQueryError& error) {
+[[noreturn]] void ThrowGrammarError(const PgQueryError& error, std::string_view text) {
   Error e;
   e.message = error.message != nullptr ? error.message : "syntax error";
   e.state = StateOfGrammarError(e.message);
   e.position = std::max(error.cursorpos, 0);
+  // The same words for E'…' and for U&'…', where they are a syntax error.
+  size_t quote = text.substr(0, static_cast<size_t>(e.position)).rfind('\'');
+  if (e.state == sqlstate::kInvalidEscapeSequence && quote != text.npos && quote > 0 &&
+      text[quote - 1] == '&')
+    e.state = sqlstate::kSyntaxError;
   // The grammar's hints do not come through.
   if (e.message == "subquery in FROM must have an alias")
     e.hint = "For example, FROM (SELECT ...) [AS] foo.";
@@ -72,7 +79,7 @@ ParsedSql ParseSql(std::string_view text) {
     PgQueryProtobufParseResult& result;
     ~Guard() { pg_query_free_protobuf_parse_result(result); }
   } guard{packed};
-  if (packed.error != nullptr) ThrowGrammarError(*packed.error);
+  if (packed.error != nullptr) ThrowGrammarError(*packed.error, text);
   parsed.tree_ = pg_query__parse_result__unpack(
       nullptr, packed.parse_tree.len, reinterpret_cast<const uint8_t*>(packed.parse_tree.data));
   if (parsed.tree_ == nullptr) Throw(sqlstate::kOutOfMemory, "out of memory");

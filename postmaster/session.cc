@@ -302,6 +302,10 @@ void Session::BeginStatement(std::string_view text) {
   statement_deadline_us = timeout_ms == 0 ? 0 : statement_start_us_ + timeout_ms * 1000;
   client_socket = settings_.Integer("client_connection_check_interval") == 0 ? -1 : client_.fd();
   RefreshCatalog();
+  ShowCatalogToFunctions();
+}
+
+void Session::ShowCatalogToFunctions() {
   if (!SeesCatalog(catalog_, settings_.version()))
     SetCatalogSession({catalog_, &settings_, settings_.version(), &session_settings_,
                        SearchPath(settings_, current_user()), current_user(), database_});

@@ -96,6 +96,8 @@ class Session {
   // --- session_query.cc: simple queries, and what both protocols share
   void SimpleQuery(std::string_view text);
   void RunSimpleStatement(const std::shared_ptr<Statement>& statement);
+  bool IsAnalysed(Statement* statement) const;
+  void ShowCatalogToFunctions();
   void Analyze(Statement* statement);
   const Query* AnalyzeIn(Arena* arena, const Statement& statement, std::vector<Oid>* types);
   const Query* QueryToRun(Statement* statement, Arena* arena);

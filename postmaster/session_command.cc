@@ -108,6 +108,7 @@ Session::CommandResult Session::RunDdlCommand(const RawStatement& raw) {
 }
 
 uint64_t Session::RunInsert(const std::string& sql) {
+  ShowCatalogToFunctions();  // what the command has made by now, too
   auto parsed = std::make_shared<const ParsedSql>(ParseSql(sql));
   const RawStatement& raw = parsed->statements()[0];
   auto statement = MakeStatement(parsed, raw, raw.node);

@@ -1,9 +1,12 @@
 // The extended query protocol: Parse, Bind, Describe, Execute, Close.
 #include <pg_query/pg_query.pb-c.h>
 
+#include "common/bytes.h"
 #include "parser/extra_commands.h"
 #include "postmaster/session.h"
+#include "types/array.h"
 #include "types/codec.h"
+#include "types/utf8.h"
 
 namespace sluice {
 
@@ -17,6 +20,7 @@ void Session::Parse(BodyReader body) {
     declared.push_back(type == kUnknownOid ? kInvalidOid : type);
   }
   body.ExpectEnd();
+  CheckUtf8(text);
   BeginStatement(text);
   if (name.empty())
     statements_.erase(name);
@@ -42,7 +46,7 @@ std::shared_ptr<Statement> Session::FindRecent(std::string_view text,
   for (const auto& [recent_text, statement] : recent_) {
     if (recent_text != text || statement->declared_types != declared) continue;
     bool good = !statement->is_query || (statement->analysed() && statement->catalog == catalog_ &&
-                                         statement->settings_version == settings_.version());
+                                         statement->analysed_version == settings_.version());
     if (good) return statement;
   }
   return nullptr;
@@ -155,6 +159,35 @@ void Session::BindParameters(BodyReader* body, const std::string& statement_name
   }
 }
 
+namespace {
+
+// Values that another program made may be right and still not in the form in which a server has
+// them.
+bool MayBeUnusual(Oid type) {
+  Oid element = ElementTypeOf(type);
+  Oid of = element == kInvalidOid ? type : element;
+  return element != kInvalidOid || of == kNumericOid || of == kJsonOid || of == kJsonbOid;
+}
+
+void CheckArrayHeader(Oid element, std::string_view bytes) {
+  if (bytes.size() < 12) return;
+  int32_t dimensions = LoadBig<int32_t>(bytes.data());
+  if (dimensions > kArrayDimensionsMax)
+    Throw(sqlstate::kProgramLimitExceeded,
+          "number of array dimensions ({}) exceeds the maximum allowed ({})", dimensions,
+          kArrayDimensionsMax);
+  int32_t flags = LoadBig<int32_t>(bytes.data() + 4);
+  if (flags != 0 && flags != 1)
+    Throw(sqlstate::kInvalidBinaryRepresentation, "invalid array flags");
+  Oid found = LoadBig<uint32_t>(bytes.data() + 8);
+  if (found != element)
+    Throw(sqlstate::kDatatypeMismatch,
+          "binary data has array element type {} ({}) instead of expected {} ({})", found,
+          FindType(found) == nullptr ? "???" : FormatType(found), element, FormatType(element));
+}
+
+}  // namespace
+
 std::string_view Session::CheckBinaryParameter(Oid type, std::string_view bytes, size_t index,
                                                Arena* arena) const {
   const TypeInfo* info = FindType(type);
@@ -163,8 +196,16 @@ std::string_view Session::CheckBinaryParameter(Oid type, std::string_view bytes,
     Refuse("binary parameters of type {} are not supported", FormatType(type));
   std::string_view copy = arena->CopyString(bytes);
   if (label) return copy;
+  if (info != nullptr && info->length > 0 && bytes.size() < static_cast<size_t>(info->length))
+    Throw(sqlstate::kProtocolViolation, "insufficient data left in message");
+  Oid element = ElementTypeOf(type);
+  if (element != kInvalidOid) CheckArrayHeader(element, bytes);
   try {
-    MakeConstantColumn(type, copy, false, arena);
+    Column column = MakeConstantColumn(type, copy, false, arena);
+    if (!MayBeUnusual(type)) return copy;
+    std::string text;
+    AppendText(column, 0, SessionSettings{}, &text);
+    return ParseText(type, -1, text, SessionSettings{}, arena);
   } catch (const QueryError& e) {
     if (e.error.state != sqlstate::kInvalidBinaryRepresentation &&
         e.error.state != sqlstate::kProtocolViolation)
@@ -172,7 +213,6 @@ std::string_view Session::CheckBinaryParameter(Oid type, std::string_view bytes,
     Throw(sqlstate::kInvalidBinaryRepresentation,
           "incorrect binary data format in bind parameter {}", index + 1);
   }
-  return copy;
 }
 
 // The columns that the statement will return; none for most commands.

@@ -7,6 +7,7 @@
 #include "postmaster/session.h"
 #include "postmaster/session_functions.h"
 #include "types/codec.h"
+#include "types/utf8.h"
 
 namespace sluice {
 namespace {
@@ -66,6 +67,7 @@ ColumnDescription DescriptionOf(const Query& query, const Target& target) {
 }  // namespace
 
 void Session::SimpleQuery(std::string_view text) {
+  CheckUtf8(text);
   BeginStatement(text);
   std::optional<std::string> call = TranslateExtraCommand(text);
   auto parsed = std::make_shared<const ParsedSql>(ParseSql(call ? *call : text));
@@ -104,10 +106,21 @@ const Query* Session::AnalyzeIn(Arena* arena, const Statement& statement, std::v
   return AnalyzeSelect(*statement.raw, context);
 }
 
+// A prepared statement is analysed once: what its literals mean does not follow DateStyle or
+// TimeZone. Its plans do.
+bool Session::IsAnalysed(Statement* statement) const {
+  if (!statement->analysed() || statement->catalog != catalog_) return false;
+  if (statement->settings_version == settings_.version()) return true;
+  if (statement->completion != nullptr ||
+      statement->search_path != SearchPath(settings_, current_user()))
+    return false;
+  if (statement->plans != nullptr) statement->plans = std::make_shared<PlanCache>();
+  statement->settings_version = settings_.version();
+  return true;
+}
+
 void Session::Analyze(Statement* statement) {
-  if (statement->analysed() && statement->catalog == catalog_ &&
-      statement->settings_version == settings_.version())
-    return;
+  if (IsAnalysed(statement)) return;
   bool again = statement->analysed();
   auto arena = std::make_unique<Arena>();
   std::vector<Oid> types = again ? statement->param_types : statement->declared_types;
@@ -126,7 +139,8 @@ void Session::Analyze(Statement* statement) {
   if (again && !SameColumns(columns, statement->columns))
     Refuse("cached plan must not change result type");
   statement->catalog = catalog_;
-  statement->settings_version = settings_.version();
+  statement->settings_version = statement->analysed_version = settings_.version();
+  statement->search_path = SearchPath(settings_, current_user());
   statement->arena = std::move(arena);
   statement->query = query;
   statement->completion = std::move(completion);

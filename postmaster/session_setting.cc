@@ -6,9 +6,34 @@
 #include "postmaster/session.h"
 #include "postmaster/setting_checks.h"
 #include "postmaster/virtual_rows.h"
+#include "types/datetime.h"
 
 namespace sluice {
 namespace {
+
+std::string ConstantText(const PgQuery__Node& node);
+
+bool IsInterval(const PgQuery__TypeName& type) {
+  return type.n_names > 0 &&
+         std::string_view(type.names[type.n_names - 1]->string->sval) == "interval";
+}
+
+// SET TIME ZONE INTERVAL '-08:00' HOUR TO MINUTE: hours east of UTC, as SET TIME ZONE -8.
+std::string HoursText(const PgQuery__TypeCast& cast) {
+  constexpr int32_t kFullRange = 0x7fff, kFullPrecision = 0xffff;
+  const PgQuery__TypeName& type = *cast.type_name;
+  int32_t range = kFullRange;
+  if (type.n_typmods > 0 && type.typmods[0]->node_case == PG_QUERY__NODE__NODE_A_CONST &&
+      type.typmods[0]->a_const->val_case == PG_QUERY__A__CONST__VAL_IVAL)
+    range = type.typmods[0]->a_const->ival->ival;
+  Interval interval =
+      ParseInterval(ConstantText(*cast.arg), (range << 16) | kFullPrecision, SessionSettings{});
+  if (interval.months != 0)
+    Throw(sqlstate::kInvalidParameterValue, "cannot specify months in time zone interval");
+  if (interval.days != 0)
+    Throw(sqlstate::kInvalidParameterValue, "cannot specify days in time zone interval");
+  return fmt::format("{}", static_cast<double>(interval.microseconds) / 3.6e9);
+}
 
 // The text of a constant in SET's or an option's argument.
 std::string ConstantText(const PgQuery__Node& node) {
@@ -29,7 +54,9 @@ std::string ConstantText(const PgQuery__Node& node) {
     // libpg_query leaves out a zero: an integer constant without a value.
     if (!constant.isnull) return "0";
   }
-  if (node.node_case == PG_QUERY__NODE__NODE_TYPE_CAST) return ConstantText(*node.type_cast->arg);
+  if (node.node_case == PG_QUERY__NODE__NODE_TYPE_CAST)
+    return IsInterval(*node.type_cast->type_name) ? HoursText(*node.type_cast)
+                                                  : ConstantText(*node.type_cast->arg);
   Throw(sqlstate::kSyntaxError, "SET requires constant values");
 }
 

@@ -42,14 +42,18 @@ struct Statement {
   std::vector<Oid> declared_types;  // as Parse or PREPARE gave them
   std::vector<Oid> param_types;     // as analysis found them
 
-  // The analysis, good for one catalog generation and one set of settings.
+  // The analysis, good for one catalog generation and one search path. Literals keep what they
+  // meant under the settings of then.
   std::shared_ptr<const Catalog> catalog;  // the query points into it
   std::unique_ptr<Arena> arena;
   const Query* query = nullptr;
   // Instead of `query`, or where that cannot be planned: how a shard completes it.
   std::shared_ptr<const CompletionQuery> completion;
-  uint64_t catalog_generation = 0, settings_version = 0;
+  uint64_t catalog_generation = 0;
+  uint64_t analysed_version = 0;  // Settings::version()
+  std::vector<std::string> search_path;
   std::shared_ptr<PlanCache> plans;
+  uint64_t settings_version = 0;       // of the plans
   bool has_session_functions = false;  // pg_backend_pid() and the like: analysed again to be run
   std::vector<ColumnDescription> columns;
 };

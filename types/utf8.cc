@@ -44,8 +44,14 @@ void CheckUtf8(std::string_view text) {
     }
     size_t length = CharacterLength(text, at);
     if (length == 0) {
+      auto first = static_cast<uint8_t>(text[at]);
+      size_t announced = first < 0xC0   ? 1
+                         : first < 0xE0 ? 2
+                         : first < 0xF0 ? 3
+                         : first < 0xF8 ? 4
+                                        : 1;
       std::string bytes;
-      for (size_t i = 0; i < Utf8Step(text, at); i++)
+      for (size_t i = 0; i < std::min(announced, text.size() - at); i++)
         bytes += fmt::format(" 0x{:02x}", static_cast<uint8_t>(text[at + i]));
       Throw(sqlstate::kCharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\":{}",
             bytes);
