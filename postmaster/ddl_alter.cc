@@ -304,7 +304,27 @@ void CheckViewsOf(Ddl& ddl, const Relation& changed) {
   }
 }
 
+// ALTER TABLE takes a sequence's owner, too: so do dumps say it.
+bool AlterSequenceOwner(Ddl& ddl, const PgQuery__AlterTableStmt& alter) {
+  std::string_view schema = Text(alter.relation->schemaname), name = Text(alter.relation->relname);
+  const Sequence* found = schema.empty() ? ddl.catalog.FindSequence(ddl.context.search_path, name)
+                                         : ddl.catalog.FindSequence(schema, name);
+  if (found == nullptr || ::sluice::FindRelation(std::as_const(ddl), *alter.relation) != nullptr)
+    return false;
+  for (size_t i = 0; i < alter.n_cmds; i++) {
+    const PgQuery__AlterTableCmd& command = *alter.cmds[i]->alter_table_cmd;
+    if (command.subtype != PG_QUERY__ALTER_TABLE_TYPE__AT_ChangeOwner)
+      Refuse("this form of ALTER SEQUENCE is not supported (action {})",
+             static_cast<int>(command.subtype));
+    if (found->owner != ddl.context.user) RequireSuperuser(ddl, "change a sequence's owner");
+    ddl.catalog.sequences.at(found->oid).owner = RoleName(ddl, *command.newowner);
+    ddl.changed = true;
+  }
+  return true;
+}
+
 void AlterTable(Ddl& ddl, const PgQuery__AlterTableStmt& alter) {
+  if (AlterSequenceOwner(ddl, alter)) return;
   Relation* relation = FindRelation(ddl, *alter.relation, alter.missing_ok);
   if (relation == nullptr) return;
   CheckKind(*relation, alter.objtype);
@@ -385,6 +405,7 @@ void AlterOwner(Ddl& ddl, const PgQuery__AlterOwnerStmt& alter) {
         Throw(sqlstate::kInvalidSchemaName, "schema \"{}\" does not exist", StringOf(alter.object));
       break;  // schemas have no owner here
     case PG_QUERY__OBJECT_TYPE__OBJECT_FDW:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_TYPE:  // they have no owner here
       break;
     default:
       Refuse("this form of ALTER … OWNER TO is not supported");

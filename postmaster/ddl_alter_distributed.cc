@@ -31,6 +31,7 @@ class Alteration {
  private:
   Relation& table() { return ddl_.GetRelation(oid_); }
   bool AddColumn(PgQuery__AlterTableCmd* command);
+  void FillLater(PgQuery__ColumnDef* def);
   bool DropColumn(const PgQuery__AlterTableCmd& command);
   bool SetDefault(PgQuery__AlterTableCmd* command);
   bool AddConstraint(const PgQuery__AlterTableCmd& command);
@@ -42,6 +43,7 @@ class Alteration {
   Oid oid_;
   std::vector<SequenceColumn> sequences_;
   std::map<std::string, std::string> defaults_;
+  std::vector<std::string> filled_, not_null_;  // new columns with values of sequences
 };
 
 bool Alteration::AddColumn(PgQuery__AlterTableCmd* command) {
@@ -53,9 +55,9 @@ bool Alteration::AddColumn(PgQuery__AlterTableCmd* command) {
     return false;
   }
   std::string default_sql;
-  if (auto sequence = TakeSequence(ddl_, table().name, def, &default_sql)) {
-    sequences_.push_back(std::move(*sequence));
-  }
+  auto sequence = TakeSequence(ddl_, table().name, def, &default_sql);
+  if (sequence || !default_sql.empty()) FillLater(def);
+  if (sequence) sequences_.push_back(std::move(*sequence));
   if (!default_sql.empty()) defaults_[def->colname] = default_sql;
   MakeColumn(ddl_, *def, kInvalidOid);  // its type is known here
   for (size_t i = 0; i < def->n_constraints; i++) {
@@ -63,6 +65,24 @@ bool Alteration::AddColumn(PgQuery__AlterTableCmd* command) {
     CheckConstraint(ddl_, table(), constraint, def->colname);
   }
   return true;
+}
+
+// The rows that are there get their values of the sequence afterwards, and then only may the column
+// be NOT NULL.
+void Alteration::FillLater(PgQuery__ColumnDef* def) {
+  if (table().kind == RelationKind::kReplicated)
+    Refuse("adding a column with values of a sequence to replicated table \"{}\"", table().name);
+  bool not_null = false;
+  for (size_t i = 0; i < def->n_constraints; i++) {
+    const PgQuery__Constraint& constraint = *def->constraints[i]->constraint;
+    not_null |= constraint.contype == PG_QUERY__CONSTR_TYPE__CONSTR_NOTNULL;
+    if (constraint.contype == PG_QUERY__CONSTR_TYPE__CONSTR_PRIMARY) not_null = false;
+  }
+  RemoveNodes(def->constraints, &def->n_constraints, [](const RawNode& node) {
+    return node.constraint->contype == PG_QUERY__CONSTR_TYPE__CONSTR_NOTNULL;
+  });
+  filled_.push_back(def->colname);
+  if (not_null) not_null_.push_back(def->colname);
 }
 
 bool Alteration::DropColumn(const PgQuery__AlterTableCmd& command) {
@@ -255,6 +275,23 @@ void Alteration::Finish() {
     else
       info.default_sql = NextvalOf(sequence);
   }
+  if (filled_.empty()) return;
+  std::string set;
+  for (const std::string& name : filled_)
+    set += (set.empty() ? "" : ", ") + QuoteIdentifier(name) + " = DEFAULT";
+  ddl_.context.then_insert = fmt::format("UPDATE {} SET {}", Qualified(table()), set);
+  ddl_.context.finish = [oid = oid_, columns = not_null_](Ddl& later) {
+    Relation& table = later.GetRelation(oid);
+    std::string changes;
+    for (const std::string& name : columns)
+      changes += (changes.empty() ? "" : ", ") +
+                 fmt::format("ALTER COLUMN {} SET NOT NULL", QuoteIdentifier(name));
+    if (changes.empty()) return;
+    later.OnServers(ServersOf(later, table),
+                    {fmt::format("ALTER TABLE {} {}", Qualified(table), changes)});
+    ReadBack(later, &table);
+    later.changed = true;
+  };
 }
 
 // Changes of rows must reach live views with the old rows' key, or else whole.

@@ -88,6 +88,7 @@ std::string SelectInto(Ddl& ddl);
 // --- ddl_objects.cc: on all servers
 void CreateEnum(Ddl& ddl, const PgQuery__CreateEnumStmt& create);
 void AlterEnum(Ddl& ddl, const PgQuery__AlterEnumStmt& alter);
+void DropType(Ddl& ddl, Oid type);
 void DropTypes(Ddl& ddl, const PgQuery__DropStmt& drop);
 void CreateExtension(Ddl& ddl, const PgQuery__CreateExtensionStmt& create);
 void DropExtensions(Ddl& ddl, const PgQuery__DropStmt& drop);

@@ -8,8 +8,8 @@ namespace {
 // What is dropped, in the order in which it is found.
 struct DropSet {
   struct Item {
-    enum Kind { kSchema, kServer, kMapping, kRelation } kind;
-    Oid oid;           // server, relation; of a mapping: its server
+    enum Kind { kSchema, kServer, kMapping, kRelation, kType, kSequence } kind;
+    Oid oid;           // server, relation, type, sequence; of a mapping: its server
     std::string name;  // schema; of a mapping: its user
     std::string description;
     bool asked;  // named by the command, or part of what is
@@ -72,6 +72,15 @@ void AddDependents(const Ddl& ddl, size_t index, DropSet* set) {
                                catalog.relations.at(owner.oid).kind == RelationKind::kPartitioned);
     add(RelationItem(ddl, oid, false), partition);
   }
+  if (owner.kind != Item::kSchema) return;
+  for (const auto& [oid, type] : catalog.types)
+    if (type.schema == owner.name && type.info.element == kInvalidOid)
+      add({Item::kType, oid, "", "type " + QuoteQualified(type.schema, type.name), false}, false);
+  for (const auto& [oid, sequence] : catalog.sequences)
+    if (sequence.schema == owner.name && sequence.owned_by == kInvalidOid)
+      add({Item::kSequence, oid, "", "sequence " + QuoteQualified(sequence.schema, sequence.name),
+           false},
+          false);
 }
 
 std::string Joined(const std::vector<std::string>& lines) {
@@ -129,8 +138,21 @@ void DropSchemaOnServers(Ddl& ddl, const std::string& schema) {
 
 void Remove(Ddl& ddl, const DropSet& set) {
   std::vector<Oid> dropped;
-  for (const Item& item : set.items) {
+  // Types after the tables that use them, schemas when they are empty.
+  std::vector<Item> items = set.items;
+  auto last = [](const Item& item) {
+    return item.kind == Item::kSchema ? 2 : item.kind == Item::kType ? 1 : 0;
+  };
+  std::ranges::stable_sort(items, {}, last);
+  for (const Item& item : items) {
     switch (item.kind) {
+      case Item::kType:
+        DropType(ddl, item.oid);
+        break;
+      case Item::kSequence:
+        ddl.catalog.sequences.erase(item.oid);
+        ddl.catalog.comments.erase(item.oid);
+        break;
       case Item::kSchema:
         std::erase_if(ddl.catalog.sequences,
                       [&](const auto& entry) { return entry.second.schema == item.name; });

@@ -66,6 +66,26 @@ void AlterEnum(Ddl& ddl, const PgQuery__AlterEnumStmt& alter) {
   ReadLabels(ddl, servers[0], type);
 }
 
+void DropType(Ddl& ddl, Oid oid) {
+  const UserType& type = ddl.catalog.types.at(oid);
+  std::string name = type.name;
+  Oid array = type.info.array;
+  for (const auto& [table, relation] : ddl.catalog.relations)
+    for (const ColumnInfo& column : relation.columns)
+      if (!relation.hidden && (column.type == oid || (array != 0 && column.type == array)))
+        throw QueryError(
+            MakeError(sqlstate::kDependentObjectsStillExist,
+                      "cannot drop type {} because other objects depend on it", name)
+                .Detail(fmt::format("column {} of {} depends on type {}",
+                                    QuoteIdentifier(column.name), Describe(ddl, relation), name))
+                .Hint("Use DROP ... CASCADE to drop the dependent objects too."));
+  ddl.OnServers(AllShardServers(ddl), {"DROP TYPE IF EXISTS " + TypeName(type.schema, type.name)});
+  ddl.catalog.types.erase(array);
+  ddl.catalog.types.erase(oid);
+  ddl.catalog.comments.erase(oid);
+  ddl.changed = true;
+}
+
 void DropTypes(Ddl& ddl, const PgQuery__DropStmt& drop) {
   for (size_t i = 0; i < drop.n_objects; i++) {
     const PgQuery__TypeName& type_name = *drop.objects[i]->type_name;
@@ -77,23 +97,7 @@ void DropTypes(Ddl& ddl, const PgQuery__DropStmt& drop) {
       ddl.Notice(MakeError(sqlstate::kSuccess, "type \"{}\" does not exist, skipping", name.name));
       continue;
     }
-    Oid oid = type->info.oid, array = type->info.array;
-    for (const auto& [table, relation] : ddl.catalog.relations)
-      for (const ColumnInfo& column : relation.columns)
-        if (!relation.hidden && (column.type == oid || (array != 0 && column.type == array)))
-          throw QueryError(MakeError(sqlstate::kDependentObjectsStillExist,
-                                     "cannot drop type {} because other objects depend on it",
-                                     name.name)
-                               .Detail(fmt::format("column {} of {} depends on type {}",
-                                                   QuoteIdentifier(column.name),
-                                                   Describe(ddl, relation), name.name))
-                               .Hint("Use DROP ... CASCADE to drop the dependent objects too."));
-    ddl.OnServers(AllShardServers(ddl),
-                  {"DROP TYPE IF EXISTS " + TypeName(type->schema, type->name)});
-    ddl.catalog.types.erase(array);
-    ddl.catalog.types.erase(oid);
-    ddl.catalog.comments.erase(oid);
-    ddl.changed = true;
+    DropType(ddl, type->info.oid);
   }
 }
 

@@ -59,6 +59,10 @@ Oid DerivedOid(std::string_view kind, std::string_view key) {
   return (hash & 0x3fffffff) | 0x80000000;
 }
 
+Oid ColumnDefaultOid(Oid table, size_t number) {
+  return DerivedOid("default", fmt::format("{}.{}", table, number));
+}
+
 std::string AclText(const Acl& acl) {
   std::vector<std::string> items;
   for (const AclItem& item : acl.items) {

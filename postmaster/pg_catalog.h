@@ -49,6 +49,7 @@ CatalogValue OptionsArray(const Options& options);
 // Oids of what the catalog keeps no oid for: always the same for the same object, and apart from
 // those that are handed out.
 Oid DerivedOid(std::string_view kind, std::string_view key);
+Oid ColumnDefaultOid(Oid table, size_t number);  // pg_attrdef's
 Oid RoleOid(const Catalog& catalog, std::string_view name);
 std::string RoleName(const Catalog& catalog, const std::string& user, Oid role);  // "": none
 std::vector<std::string> AllSchemas(const Catalog& catalog);

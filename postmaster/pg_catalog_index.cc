@@ -7,8 +7,9 @@
 namespace sluice {
 namespace {
 
-constexpr Oid kPgForeignDataWrapper = 2328, kPgType = 1247, kPgClass = 1259, kPgServer = 1417,
-              kPgConstraint = 2606, kPgNamespace = 2615, kPgAuthid = 1260, kPgExtension = 3079;
+constexpr Oid kPgAttrdef = 2604, kPgForeignDataWrapper = 2328, kPgType = 1247, kPgClass = 1259,
+              kPgServer = 1417, kPgConstraint = 2606, kPgNamespace = 2615, kPgAuthid = 1260,
+              kPgExtension = 3079;
 
 // {1,3} of column indexes 0 and 2; NULL for none.
 CatalogValue ColumnNumbers(const std::vector<int>& columns) {
@@ -193,7 +194,18 @@ void ScanDepend(const QuerySession& session, const VirtualRowSink& sink) {
     for (const Constraint& constraint : table.constraints)
       if (constraint.index != kInvalidOid)
         put(constraint.index, kPgConstraint, constraint.oid, 0, "i");
+    for (size_t i = 0; i < table.columns.size(); i++) {
+      if (table.columns[i].default_sql.empty()) continue;
+      Oid value = ColumnDefaultOid(table.oid, i + 1);
+      put_of(kPgAttrdef, value, kPgClass, table.oid, static_cast<int>(i) + 1, "a");
+      if (table.columns[i].sequence != kInvalidOid)
+        put_of(kPgAttrdef, value, kPgClass, table.columns[i].sequence, 0, "n");
+    }
   });
+  // Of a view itself, where Postgres has its rule.
+  for (const auto& [oid, relation] : session.catalog->relations)
+    for (Oid used : relation.view_uses)
+      if (session.catalog->FindRelation(used) != nullptr) put(oid, kPgClass, used, 0, "n");
 }
 
 bool HasPart(const Catalog& catalog, Oid object, Oid* holder) {

@@ -221,7 +221,7 @@ void ScanAttrdef(const QuerySession& session, const VirtualRowSink& sink) {
       const std::string& sql = relation.columns[i].default_sql;
       if (sql.empty()) continue;
       CatalogRow row("pg_attrdef");
-      row.Set("oid", DerivedOid("default", fmt::format("{}.{}", oid, i + 1)));
+      row.Set("oid", ColumnDefaultOid(oid, i + 1));
       row.Set("adrelid", oid).Set("adnum", i + 1).Set("adbin", CatalogValue(sql));
       sink(row.values());
     }
