@@ -2,20 +2,45 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <unistd.h>
 
 #include "common/error.h"
 
 namespace sluice {
 namespace {
 
+// What all arenas of one process may hold: a statement that wants more ends with an error, before
+// the kernel ends a process, and with it everybody's.
+size_t HeapBytesMax() {
+  constexpr size_t kFloorBytes = size_t{2} << 30;  // two values of the largest size
+  static const size_t bytes =
+      std::max(kFloorBytes, static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+                                static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 4);
+  return bytes;
+}
+
+// Of one thread, and a process has one that computes; a block freed by another makes it lenient.
+thread_local int64_t held_bytes = 0;
+
 class HeapBlockSource : public BlockSource {
  public:
   Block Acquire(size_t size_bytes_min) override {
-    char* data = static_cast<char*>(std::malloc(size_bytes_min));
-    if (data == nullptr) Throw(sqlstate::kOutOfMemory, "out of memory");
+    size_t held = static_cast<size_t>(std::max<int64_t>(held_bytes, 0));
+    bool too_much = size_bytes_min > HeapBytesMax() || held > HeapBytesMax() - size_bytes_min;
+    char* data = too_much ? nullptr : static_cast<char*>(std::malloc(size_bytes_min));
+    if (data == nullptr) {
+      throw QueryError(MakeError(sqlstate::kOutOfMemory, "out of memory")
+                           .Detail(fmt::format(
+                               "Failed on request of size {}; this process holds {} of {} bytes.",
+                               size_bytes_min, held, HeapBytesMax())));
+    }
+    held_bytes += static_cast<int64_t>(size_bytes_min);
     return {data, size_bytes_min};
   }
-  void Release(Block block) override { std::free(block.data); }
+  void Release(Block block) override {
+    held_bytes -= static_cast<int64_t>(block.size_bytes);
+    std::free(block.data);
+  }
 };
 
 }  // namespace
