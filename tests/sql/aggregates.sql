@@ -60,3 +60,13 @@ SELECT region, stddev(qty) FROM orders GROUP BY ROLLUP (region) ORDER BY region;
 SELECT region FROM orders GROUP BY region HAVING stddev(qty) > 1 ORDER BY stddev(amount), region;
 SELECT stddev(DISTINCT qty), variance(DISTINCT amount) FROM orders;
 SELECT stddev(price), var_pop(price) FROM orders WHERE false;
+-- ORDER BY that names an argument as it was written, before its cast to what the aggregate takes.
+SELECT string_agg(DISTINCT region::char(3), '-' ORDER BY region::char(3)) FROM orders;
+SELECT string_agg(DISTINCT v, ',' ORDER BY v DESC), array_agg(DISTINCT i2 % 5 ORDER BY i2 % 5) FROM things;
+SELECT sum(DISTINCT i2 ORDER BY i2), string_agg(DISTINCT i2::text, ',' ORDER BY i2) FROM things;
+SELECT string_agg(DISTINCT c, ',' ORDER BY c) FROM things;
+-- A constant among grouping sets' expressions is NULL where a set does not hold it, and itself where it is no such
+-- expression.
+SELECT region, 1 = 1 AS always, count(*) FROM orders GROUP BY GROUPING SETS ((region, 1 = 1), (region), ());
+SELECT date '2024-03-01' AS day, count(*) FROM orders GROUP BY ROLLUP (region, date '2024-03-01');
+SELECT upper('a') AS a, grouping(upper('a'), qty) AS g, count(*) FROM orders WHERE qty < 3 GROUP BY CUBE (upper('a'), qty);

@@ -45,3 +45,8 @@ SELECT * FROM w_lines ORDER BY account, n;
 SELECT * FROM w_names ORDER BY code;
 DELETE FROM w_days;
 SELECT count(*) FROM w_days;
+UPDATE w_accounts SET (balance, owner) = (SELECT sum(amount), 'sum of ' || count(*) FROM w_lines WHERE account = w_accounts.id) WHERE id < 10 RETURNING *;
+UPDATE w_accounts SET (balance, owner) = (SELECT 1, 'x' WHERE false) WHERE id = 1;
+UPDATE w_accounts SET (balance, owner) = (SELECT 1, 'x' FROM w_lines WHERE account = 1) WHERE id = 1;
+UPDATE w_accounts SET (balance, owner) = (SELECT 1) WHERE id = 1;
+UPDATE w_accounts SET (balance, kind) = (SELECT max(amount), 'sad'::mood FROM w_lines), (owner, seen) = ROW ('row', DEFAULT) WHERE id IN (1, 2, 3) RETURNING balance, owner, kind, seen;
