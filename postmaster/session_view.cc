@@ -125,7 +125,10 @@ void Session::WaitUntilReadable(std::span<const Relation* const> views, bool ver
   RefuseOwnViews(oids);
   bool error = settings_.Text("creating_view_read") == "error";
   for (const Relation* view : views) {
-    if (!error || IsViewCreated(*view)) continue;
+    if (!error) break;
+    ViewStatus status = StatusOfView(LookAtViews(config_.directory).get(), *view);
+    if (status.state == ViewState::kFailed) throw QueryError(*status.error);
+    if (status.state == ViewState::kCreated) continue;
     throw QueryError(MakeError(sqlstate::kObjectNotInPrerequisiteState,
                                "materialized view \"{}\" is still being created", view->name)
                          .Hint("WAIT MATERIALIZED VIEW waits for it, as a query does with "

@@ -237,6 +237,7 @@ void ViewWorker::TakeTransaction(ShardFeed* feed, const ShardTransaction& transa
       LeafBackfill& backfill = route.leaf->backfill();
       if (change.kind == RowChange::kTruncate) {
         backfill.TakeTruncate(transaction);
+        route.leaf->Truncated();
         if (replayed || !route.source->stored) continue;
         input->open_batch.erase(route.leaf);
         input->steps.push_back({Step::kTruncate, route.source, route.leaf, nullptr, {}});

@@ -1,10 +1,12 @@
 #include "postmaster/view_leaf.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "catalog/quote.h"
 #include "common/bytes.h"
 #include "common/log.h"
+#include "postmaster/table_state.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -106,6 +108,8 @@ std::string ViewLeaf::Record() const {
   return Json{
       {"remote",
        {relation_.server, relation_.remote_schema(), relation_.remote_table(), remote_columns_}},
+      {"state", state_.value_or("")},
+      {"truncated", truncated_},
       {"keys", description_.key_columns},
       {"ordered", description_.ordered},
       {"joined", phase_ > Phase::kJoin},
@@ -146,6 +150,8 @@ bool ViewLeaf::Restore(std::string_view record) {
         now[3][i] = columns[i];
     if (*remote != now) return false;
   }
+  if (std::string state = json.value("state", ""); !state.empty()) state_ = state;
+  truncated_ = json.value("truncated", false);
   json.at("keys").get_to(description_.key_columns);
   json.at("ordered").get_to(description_.ordered);
   json.at("join_xmax").get_to(join_xmax_);
@@ -167,6 +173,11 @@ bool ViewLeaf::Restore(std::string_view record) {
            : json.at("joined").get<bool>() ? Phase::kSettle
                                            : Phase::kJoin;
   return true;
+}
+
+void ViewLeaf::SetState(std::string state) {
+  state_ = std::move(state);
+  truncated_ = false;
 }
 
 std::vector<int> ViewLeaf::KeyColumns() const {
@@ -266,7 +277,8 @@ bool ViewLeaf::Poll(int64_t now_us, uint64_t rows_max) {
         return false;
       case Phase::kSettle:
         if (feed_->state() != ShardFeed::State::kStreaming || dirty_) return false;
-        Run({Statement("SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())")});
+        Run({Statement("SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())"),
+             Statement(TableStateSql(std::array{&relation_}, feed_->publication()))});
         return false;
       case Phase::kRead:
         if (!WantsPiece(now_us)) return false;
@@ -298,7 +310,7 @@ void ViewLeaf::OnTaskEnded(int64_t now_us) {
     if (error) throw QueryError(*error);
   }
   auto number = [&] {
-    const auto& rows = text_rows_.back();
+    const auto& rows = text_rows_.at(phase_ == Phase::kSettle ? 0 : text_rows_.size() - 1);
     if (rows.size() != 1 || rows[0].size() != 1 || !rows[0][0])
       Throw(sqlstate::kProtocolViolation, "malformed answer from server \"{}\"", server_.name);
     return std::stoull(*rows[0][0]);
@@ -327,10 +339,13 @@ void ViewLeaf::OnTaskEnded(int64_t now_us) {
       return;
     }
     case Phase::kSettle:
-      if (number() >= join_xmax_)
+      if (number() >= join_xmax_) {
+        uint64_t lsn = 0;
+        SetState(ReadTableState(text_rows_.at(1).at(0), &lsn).Text());
         phase_ = Phase::kRead;
-      else
+      } else {
         wake_at_us_ = now_us + kSettleAgainUs;
+      }
       return;
     case Phase::kRead:
       if (reading_) return OnPieceRead();
@@ -471,7 +486,10 @@ void ViewLeaf::Restart(bool join) {
   ReadAgain();
   dirty_ = true;
   rows_read_ = 0;
-  if (join) phase_ = Phase::kJoin;
+  if (join) {
+    phase_ = Phase::kJoin;
+    state_.reset();
+  }
 }
 
 }  // namespace sluice

@@ -50,6 +50,12 @@ class ViewLeaf {
   const LeafDescription& description() const { return description_; }
   // Of the source. REQUIRES: described.
   std::vector<int> KeyColumns() const;
+  // The shard's table when it was last looked at (TableState::Text()); none before it is read.
+  const std::optional<std::string>& state() const { return state_; }
+  void SetState(std::string state);
+  // Its changes since then have a TRUNCATE.
+  bool truncated() const { return truncated_; }
+  void Truncated() { truncated_ = true; }
   // Whether it follows what the catalog says now: that table, those columns of it.
   bool IsStill(const Relation& leaf, const Relation& table) const;
   Oid oid() const { return relation_.oid; }
@@ -125,6 +131,8 @@ class ViewLeaf {
   std::optional<Error> error_;
   int64_t wake_at_us_ = 0, look_at_us_ = 0;
   uint64_t join_xmax_ = 0;
+  std::optional<std::string> state_;
+  bool truncated_ = false;
 
   bool reading_ = false;  // the statements of piece_ run
   bool mark_passed_ = false;

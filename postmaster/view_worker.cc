@@ -498,6 +498,7 @@ bool ViewWorker::PollAll(int64_t now_us) {
   }
   for (const auto& [oid, error] : broken) SetAside(oid, error);
   PollMissingParts(now_us);
+  PollWatches(now_us);
   std::erase_if(farewells_, [](const auto& task) {
     std::vector<std::vector<RemoteRow>> rows;
     task->PollText(&rows);
@@ -517,6 +518,7 @@ int ViewWorker::TimeoutMs(int64_t now_us) const {
   if (MoreToShare(now_us)) consider(last_epoch_us_ + kPieceWaitUs);
   for (const auto& [oid, us] : source_next_us_) consider(us > now_us ? us : 0);
   for (const auto& [oid, us] : edge_next_us_) consider(us > now_us ? us : 0);
+  consider(WatchAtUs());
   if (holder_ != 0) consider(hold_until_us_);
   for (const auto& [key, part] : missing_parts_)
     if (part.question == nullptr && part.until == 0) consider(std::max(part.ask_at_us, now_us + 1));

@@ -21,6 +21,7 @@
 #include "executor/row_decoder.h"
 #include "postmaster/catalog_follower.h"
 #include "postmaster/settings.h"
+#include "postmaster/table_state.h"
 #include "postmaster/view_definition.h"
 #include "postmaster/view_feed.h"
 #include "postmaster/view_leaf.h"
@@ -102,6 +103,20 @@ class ViewWorker {
     Lsn until = 0;  // it is not prepared there: what has not come by this position never will
   };
 
+  // What a server says of the tables that are read there.
+  struct Watch {
+    struct Table {
+      Oid source, leaf;
+      std::string before;
+      TableState now;
+    };
+    std::vector<Table> asked;
+    std::unique_ptr<RemoteTask> question;
+    std::vector<std::vector<RemoteRow>> answer;
+    Lsn until = 0;  // there is something new: views must have come so far
+    int64_t ask_at_us = 0;
+  };
+
   // --- view_worker.cc
   void Load();
   void Reconcile();
@@ -138,6 +153,13 @@ class ViewWorker {
   void FollowParts(ViewSource* source, const Relation& table);
   void RequireSameKey(const ViewSource& source, const ViewLeaf& leaf) const;
   void LeavePublication(const ViewLeaf& leaf);
+
+  // --- view_watch.cc
+  int64_t WatchAtUs() const;
+  void PollWatches(int64_t now_us);
+  void AskAboutTables(ShardFeed* feed, Watch* watch);
+  void ReadAnswer(Watch* watch);
+  void TakeAnswer(Watch* watch);
 
   // --- view_epoch.cc
   // How many transactions of a shard an epoch takes in.
@@ -200,6 +222,7 @@ class ViewWorker {
   std::map<std::pair<ShardFeed*, const PublishedTable*>, std::vector<Route>> routes_;
   size_t ready_left_ = 0;  // transactions that the last epoch could not take in
   std::map<std::string, MissingPart> missing_parts_;
+  std::map<ShardFeed*, Watch> watches_;
   bool part_settled_ = false;  // one will never come
 
   // Until the next epoch.

@@ -237,6 +237,70 @@ TEST_F(ViewChanges, PartitionedTablesOnTheShards) {
   ExpectVerified("n");
 }
 
+// What the shards' streams do not say is noticed a little later, and the table read again.
+TEST_F(ViewChanges, WhatIsNotInTheStreamIsNoticed) {
+  OnShards(
+      "DROP TABLE IF EXISTS p; CREATE TABLE p (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);"
+      "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (1000);"
+      "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (1000) TO (2000)");
+  for (int shard = 1; shard <= 2; shard++)
+    Shard(shard).Must(
+        fmt::format("INSERT INTO p SELECT i, 'v' FROM generate_series(1, 1999) i "
+                    "WHERE i % 2 + 1 = {}",
+                    shard));
+  client_->Must("CALL sluice.attach_table('p')");
+  MakeTable("a", "id int PRIMARY KEY, n int", 100, "i, 1");
+  MakeView("parts", "SELECT count(*) AS n, max(v) AS v FROM p");
+  MakeView("sums", "SELECT sum(n) AS n FROM a");
+  auto expect = [&](const std::string& query, const std::string& answer) {
+    EXPECT_TRUE(Eventually([&] { return client_->Value(query) == answer; }, 20))
+        << query << ": " << client_->Value(query) << ", not " << answer;
+    ExpectVerified("parts");
+    ExpectVerified("sums");
+  };
+  expect("SELECT n FROM parts", "1999");
+  Shard(1).Must("TRUNCATE p1");  // which has 499 rows there
+  expect("SELECT n FROM parts", "1500");
+  Shard(2).Must("ALTER TABLE p DETACH PARTITION p2");
+  expect("SELECT n FROM parts", "1000");
+  Shard(2).Must(
+      "UPDATE p2 SET v = 'w'; ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (1000) TO (2000)");
+  expect("SELECT n || v FROM parts", "1500w");
+  Shard(2).Must("DROP TABLE p1");
+  expect("SELECT n FROM parts", "1000");
+  // Also while nobody looks.
+  std::string directory = cluster_->directory() + "/sluice";
+  ASSERT_EQ(cluster_->RunAsOwner({SluiceBinary(), "stop", "-D", directory}), 0);
+  Shard(2).Must("TRUNCATE p2");
+  Shard(1).Must("ALTER TABLE a ALTER n TYPE int USING n + 1");  // no column is another
+  ASSERT_EQ(cluster_->RunAsOwner({SluiceBinary(), "start", "-D", directory}), 0);
+  client_.emplace(cluster_->Url());
+  expect("SELECT n FROM parts", "500");
+  expect("SELECT n FROM sums", "300");
+  Shard(1).Must(
+      "BEGIN; ALTER TABLE a RENAME TO old; CREATE TABLE a (LIKE old INCLUDING ALL); "
+      "INSERT INTO a VALUES (1, 1000); COMMIT; INSERT INTO a VALUES (2, 1)");
+  expect("SELECT n FROM sums", "1101");
+  Shard(1).Must("UPDATE a SET n = n + 1; DROP TABLE old");
+  expect("SELECT n FROM sums", "1103");
+  // What the stream does say is not read again.
+  client_->Must("SET creating_view_read = 'error'");
+  Shard(2).Must("TRUNCATE a; INSERT INTO a VALUES (-1, 7)");
+  for (int i = 0; i < 60; i++) {
+    std::this_thread::sleep_for(100ms);
+    Answer sums = client_->Query("SELECT n FROM sums");
+    EXPECT_EQ(sums.sqlstate, "");
+  }
+  expect("SELECT n FROM sums", "1010");
+  Shard(1).Must("DROP TABLE a");
+  ExpectState("sums", "failed");
+  EXPECT_EQ(client_->Query("SELECT n FROM sums").sqlstate, "42P01");
+  EXPECT_EQ(client_->Value("SELECT n FROM parts"), "500");
+  client_->Must("DROP MATERIALIZED VIEW parts");
+  client_->Must("CALL sluice.detach_table('p')");
+  OnShards("DROP TABLE p");
+}
+
 // Partitions of a table here, on servers: they are in the views as soon as they are in the table,
 // and no longer.
 TEST_F(ViewChanges, PartitionsOnServersComeAndGo) {
