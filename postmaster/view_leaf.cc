@@ -20,7 +20,7 @@ constexpr int64_t kLookUs = 1'000'000;
 constexpr uint32_t kPieceChunks = 8;
 // What is read when a process dies is read again: so much of the table at most, unless that is
 // next to nothing. A piece costs the shard some statements and a commit, too.
-constexpr uint64_t kShareRead = 100, kFewRows = 50'000;
+constexpr uint64_t kShareRead = 120, kFewRows = 50'000;
 constexpr uint64_t kPieceRowsMin = 1000, kPieceRowsMax = 16'000;
 // So much memory one takes at most, by the size of the rows before.
 constexpr uint64_t kPieceBytesMax = 4 << 20;

@@ -13,6 +13,8 @@
 namespace sluice {
 namespace {
 
+constexpr size_t kStatesKept = 4096;
+
 // States of a plain struct each.
 template <typename State>
 class StateOf : public AggregateState {
@@ -21,6 +23,7 @@ class StateOf : public AggregateState {
     if (groups > states_.size()) states_.resize(groups);
   }
   void Clear() override {
+    if (states_.size() > kStatesKept) states_ = {};
     states_.clear();
     arena_.Reset();
   }

@@ -354,7 +354,12 @@ void DeltaAggregate::Finish() {
   groups_.clear();
   prefixes_.clear();
   std::fill(slots_.begin(), slots_.end(), 0);
-  if (slots_.size() > kSlotsKept) slots_.clear();
+  if (slots_.size() > kSlotsKept) {
+    // Many at once are an exception: when the view was built.
+    groups_ = {};
+    prefixes_ = {};
+    slots_ = {};
+  }
   group_arena_.Reset();
   for (Call& call : calls_) call.state->Clear();
 }
