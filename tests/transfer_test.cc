@@ -165,6 +165,22 @@ class TransferTest : public ::testing::Test {
     return sum;
   }
 
+  // What runs on the shards, for a message.
+  std::string Activity() const {
+    std::string text;
+    for (int shard = 1; shard <= kShards; shard++) {
+      Client client(cluster_.ShardUrl(shard));
+      text += fmt::format("shard {}:\n", shard);
+      if (client.connected())
+        text += client
+                    .Query(
+                        "SELECT state, now() - state_change, wait_event, query FROM "
+                        "pg_stat_activity WHERE backend_type = 'client backend'")
+                    .Text(true);
+    }
+    return text;
+  }
+
   // Each kind in turn, in random order; then again. Returns what was killed.
   std::string KillOne(std::mt19937& random) {
     if (todo_.empty()) {
@@ -237,7 +253,8 @@ TEST_F(TransferTest, TheSumIsRightAtEveryReadWhateverIsKilled) {
                    "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client "
                    "backend' AND state <> 'idle' AND pid <> pg_backend_pid()") == 0;
       },
-      15));
+      15))
+      << Activity();
   EXPECT_TRUE(Eventually(
       [&] {
         return Client(cluster_.Url()).Query("SELECT sum(balance) FROM account").Text(true) ==

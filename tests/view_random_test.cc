@@ -58,7 +58,7 @@ class QueryMaker {
   ViewQuery Make() {
     const Shape& r = random_->Of(relations_);
     const Shape& s = random_->Of(relations_);
-    switch (random_->Below(12)) {
+    switch (random_->Below(18)) {
       case 0:
       case 1:
         return Projection(r);
@@ -83,6 +83,22 @@ class QueryMaker {
                 {'i', 'n', 't', 'i'}};
       case 10:
         return TopN(r);
+      case 11:
+        return Window(r);
+      case 12:
+        return DistinctOn(r);
+      case 13:
+        return Lists(r);
+      case 14:
+        return Correlated(r, s);
+      case 15:
+        return Lateral(r, s);
+      case 16:
+        return {
+            fmt::format("SELECT {} AS a, stddev({})::numeric(20, 6) AS b, bool_or({})::text AS c "
+                        "FROM {} GROUP BY 1",
+                        Int(r), Any(r, 'n'), Condition(r), r.name),
+            {'i', 'n', 't'}};
       default:
         return {
             fmt::format("SELECT {0} AS a, {1} AS b FROM {2} WHERE {0} {3} (SELECT {4}({5}) FROM "
@@ -170,6 +186,58 @@ class QueryMaker {
                         Any(r, 't'), r.name, random_->OneIn(2) ? "DESC" : "NULLS FIRST",
                         1 + random_->Below(30)),
             {'i', 't'}};
+  }
+
+  // Partitions of a few rows, in an order that leaves nothing open.
+  ViewQuery Window(const Shape& r) {
+    static const std::vector<std::string> functions = {
+        "row_number()",   "rank()",   "dense_rank()", "lag(b)", "lead(b, 2)",
+        "first_value(b)", "count(b)", "sum(b)",       "max(b)"};
+    std::string order = fmt::format("{}, {}", Any(r, 'n'), Any(r, 't'));
+    for (const std::string& column : r.Columns()) order += ", " + column;
+    return {
+        fmt::format(
+            "SELECT a, b, ({0} OVER (PARTITION BY a ORDER BY o {1}))::numeric AS c FROM (SELECT "
+            "{2} AS a, "
+            "{3}::numeric AS b, ROW_NUMBER() OVER (PARTITION BY {2} ORDER BY {4}) AS o FROM {5} "
+            "WHERE {6}) x",
+            random_->Of(functions), random_->OneIn(2) ? "DESC" : "", Int(r), Any(r, 'n'), order,
+            r.name, Condition(r)),
+        {'i', 'n', 'n'}};
+  }
+  ViewQuery DistinctOn(const Shape& r) {
+    std::string order = "1, 2 DESC NULLS LAST, 3";
+    return {fmt::format("SELECT DISTINCT ON (1) {0} AS a, {1} AS b, {2} AS c FROM {3} ORDER BY {4}",
+                        Int(r), Any(r, 'n'), Any(r, 't'), r.name, order),
+            {'i', 'n', 't'}};
+  }
+  ViewQuery Lists(const Shape& r) {
+    std::string text = Any(r, 't');
+    return {fmt::format("SELECT {0} AS a, string_agg({1}, ',' ORDER BY {1} {2}) AS b, "
+                        "array_agg(DISTINCT {3} ORDER BY {3})::text AS c FROM {4} GROUP BY {0}",
+                        Int(r), text, random_->OneIn(2) ? "DESC" : "", Any(r, 'n'), r.name),
+            {'i', 't', 't'}};
+  }
+  // A subquery a row: by an equality, or by something else.
+  ViewQuery Correlated(const Shape& r, const Shape& s) {
+    static const std::vector<std::string> aggregates = {"count(*)::int", "max({})", "sum({})::int"};
+    std::string aggregate = random_->Of(aggregates);
+    if (size_t at = aggregate.find("{}"); at != std::string::npos)
+      aggregate.replace(at, 2, Int(s, "y."));
+    return {fmt::format("SELECT {0} AS a, (SELECT {1} FROM {2} y WHERE {3} {4} {5}) AS b FROM {6} "
+                        "x WHERE {0} % 5 = 0",
+                        Int(r, "x."), aggregate, s.name, Int(s, "y."),
+                        random_->OneIn(3) ? "<" : "=", Int(r, "x."), r.name),
+            {'i', 'i'}};
+  }
+  ViewQuery Lateral(const Shape& r, const Shape& s) {
+    std::string column = Int(s, "y.");
+    return {fmt::format("SELECT {0} AS a, z.b FROM {1} x {2} JOIN LATERAL (SELECT {3} AS b FROM "
+                        "{4} y WHERE {5} "
+                        "= {0} ORDER BY {3} {6} LIMIT 2) z ON true WHERE {0} % 6 = 1",
+                        Int(r, "x."), r.name, random_->OneIn(2) ? "LEFT" : "", column, s.name,
+                        Int(s, "y."), random_->OneIn(2) ? "DESC" : ""),
+            {'i', 'i'}};
   }
 
   Random* random_;
