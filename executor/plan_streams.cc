@@ -219,7 +219,7 @@ class StreamsBuilder {
       stream.silence_timeout_us = state_.context->silence_timeout_us;
       uint32_t nth = streams_on[plan.server]++;
       bool taken = !plan.lines && SetTransaction(&stream, plan.server, nth);
-      if (stream.pin == 0 && scans_.size() == 1) stream.lease = state_.context->lease;
+      if (scans_.size() == 1) stream.lease = state_.context->lease;
       if (nth > 0) group_->shared_snapshot = true;
       if (!plan.lines && !taken) postgres.insert(plan.server);
       streams_->infos_.push_back({plan.id, &stream});

@@ -10,14 +10,17 @@
 namespace sluice {
 
 uint64_t RowsOfTag(const Stream& stream) {
-  std::string_view tag = stream.command_tag;
+  return RowsOfTag(stream.command_tag, stream.connection->server_name);
+}
+
+uint64_t RowsOfTag(std::string_view tag, std::string_view server_name) {
   size_t space = tag.rfind(' ');
   uint64_t rows = 0;
   std::string_view digits = space == std::string_view::npos ? tag : tag.substr(space + 1);
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rows);
   if (error != std::errc() || end != digits.data() + digits.size())
     Throw(sqlstate::kProtocolViolation, "server \"{}\" ended a write with the tag \"{}\"",
-          stream.connection->server_name, tag);
+          server_name, tag);
   return rows;
 }
 

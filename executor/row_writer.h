@@ -16,6 +16,7 @@ namespace sluice {
 
 // The rows that a stream's command tag tells ("INSERT 0 5", "UPDATE 5", "COPY 5").
 uint64_t RowsOfTag(const Stream& stream);
+uint64_t RowsOfTag(std::string_view tag, std::string_view server_name);
 
 // Parameters of one statement: `params` of the target, then the rows' values.
 struct WriteStatement {

@@ -9,6 +9,9 @@ namespace sluice {
 namespace {
 
 constexpr size_t kBufferBytes = 64 * 1024;
+// So long after an answer a shard is taken to be there still. Where it is not, a statement by the
+// extended protocol finds that out as well: nothing says that it was begun.
+constexpr int64_t kFreshUs = 10'000;
 
 bool Interrupted(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -22,7 +25,12 @@ BorrowedConnection::BorrowedConnection(Lease* lease, UniqueFd fd)
 }
 
 BorrowedConnection::~BorrowedConnection() {
-  lease_->end = usable() ? LeaseEnd::kReady : LeaseEnd::kCancel;
+  lease_->end = !usable()          ? LeaseEnd::kCancel
+                : pin_ != 0        ? LeaseEnd::kPinned
+                : in_transaction() ? LeaseEnd::kCancel
+                                   : LeaseEnd::kReady;
+  lease_->pin = pin_;
+  lease_->transaction_status = transaction_status_;
   lease_->statements = statements_used_;
   fd_.Reset();
   lease_->state.store(LeaseState::kReturned, std::memory_order_release);  // L3
@@ -32,6 +40,11 @@ BorrowedConnection::~BorrowedConnection() {
 bool BorrowedConnection::CheckIdle() {
   SLUICE_ASSERT(!busy_);
   if (broken_ || begin_ != end_) return false;
+  return MonotonicUs() - last_received_us_ < kFreshUs || LookAtIdle();
+}
+
+// What the shard says unasked is read; anything else than notices is a farewell.
+bool BorrowedConnection::LookAtIdle() {
   char bytes[4096];
   ssize_t got = recv(fd_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (got < 0 && Interrupted(errno)) return true;
@@ -64,11 +77,21 @@ void BorrowedConnection::Request(const BorrowedQuery& query) {
   statement_name_.clear();
   parse_sent_ = false;
   out_is_simple_ = false;
+  begins_ = Begins(query);
+  begun_ = false;
   auto is_text = [](int16_t format) { return format == 0; };
   if (query.params.empty() &&
       std::all_of(query.result_formats.begin(), query.result_formats.end(), is_text)) {
     out_is_simple_ = true;
+    begun_ = begins_;  // nothing but the statement's own answer tells
+    if (begins_) return request.Query(fmt::format("{}; {}", query.begin_sql, query.sql));
     return request.Query(query.sql);
+  }
+  // Without a Sync between them: where it fails the statement is not run.
+  if (begins_) {
+    request.Parse("", query.begin_sql, {});
+    request.Bind("", {}, {});
+    request.Execute(0);
   }
   parse_sent_ = true;
   if (query.prepare) {
@@ -128,6 +151,7 @@ bool BorrowedConnection::Send(const BorrowedQuery& query) {
     }
   }
   out_.clear();
+  just_sent_ = true;
   return true;
 }
 
@@ -141,6 +165,7 @@ size_t BorrowedConnection::Receive(const BorrowedQuery& query, size_t wanted_byt
   }
   if (in_.size() < std::max(wanted_bytes, kBufferBytes))
     in_.resize(std::max(wanted_bytes, kBufferBytes));
+  if (std::exchange(just_sent_, false)) Wait(query, POLLIN);
   for (;;) {
     ssize_t got = recv(fd_.get(), in_.data() + end_, in_.size() - end_, MSG_DONTWAIT);
     if (got > 0) {
@@ -160,7 +185,9 @@ void BorrowedConnection::Handle(const BorrowedQuery& query, char type, std::stri
   switch (type) {
     case 'Z':
       ready_ = true;
-      if (body != "I") Break(query, sqlstate::kProtocolViolation, "a shard is not ready");
+      if (body != "I" && !(held_ && (body == "T" || body == "E")))
+        Break(query, sqlstate::kProtocolViolation, "a shard is not ready");
+      transaction_status_ = body[0];
       return;
     case 'E':
       if (!error_) error_ = ReadErrorResponse(body);
@@ -168,9 +195,11 @@ void BorrowedConnection::Handle(const BorrowedQuery& query, char type, std::stri
         Break(query, sqlstate::kProtocolViolation, "an ErrorResponse that cannot be read");
       return;
     case '1':
+      if (begins_ && !begun_) return;  // BEGIN's
       if (!statement_name_.empty()) statements_.Insert(statement_key_, statement_name_);
       return;
     case 'C':
+      begun_ = true;
       command_tag_ = body.substr(0, body.find('\0'));
       return;
     case '2':
@@ -214,7 +243,9 @@ bool BorrowedConnection::ReadAnswer(const BorrowedQuery& query, const RowReceive
     // A FATAL before anything else means that the shard had not begun to read the statement (or
     // ParseComplete would have come before it); the simple protocol does not tell that much.
     bool farewell_only = error_ && error_->severity == "FATAL" && !answered_ && !out_is_simple_;
-    if (received_bytes_ == 0 || farewell_only) return false;
+    // What a transaction that was begun with it has done is gone with the connection.
+    bool nothing_done = farewell_only || (begins_ && rows_ == 0);
+    if (nothing_done || (received_bytes_ == 0 && query.repeatable)) return false;
     Break(query, sqlstate::kConnectionFailure, "server closed the connection unexpectedly");
   }
   if (begin_ != end_) broken_ = true;  // what follows was not asked for
@@ -231,19 +262,26 @@ bool BorrowedConnection::IsStale() const {
           error_->routine == "RevalidateCachedQuery");
 }
 
-std::optional<uint64_t> BorrowedConnection::Run(const BorrowedQuery& query, const RowReceiver& rows,
-                                                const std::function<void()>& before_wait) {
+void BorrowedConnection::Start(const BorrowedQuery& query) {
   SLUICE_ASSERT(usable());
   busy_ = true;
+  ready_ = false;
+  error_.reset();
+  rows_ = received_bytes_ = 0;
+  answered_ = false;
+  command_tag_.clear();
+  last_received_us_ = MonotonicUs();
+  Request(query);
+  // A statement that cannot tell later whether it was begun is not sent to a shard that has gone.
+  bool careful = !in_transaction() && (out_is_simple_ || !query.repeatable);
+  sent_ = (!careful || LookAtIdle()) && Send(query);
+}
+
+std::optional<uint64_t> BorrowedConnection::Finish(const BorrowedQuery& query,
+                                                   const RowReceiver& rows,
+                                                   const std::function<void()>& before_wait) {
   for (bool again = false;; again = true) {
-    ready_ = false;
-    error_.reset();
-    rows_ = received_bytes_ = 0;
-    answered_ = false;
-    command_tag_.clear();
-    last_received_us_ = MonotonicUs();
-    Request(query);
-    if (!Send(query) || !ReadAnswer(query, rows, before_wait)) {
+    if (!sent_ || !ReadAnswer(query, rows, before_wait)) {
       broken_ = true;
       return std::nullopt;
     }
@@ -251,7 +289,10 @@ std::optional<uint64_t> BorrowedConnection::Run(const BorrowedQuery& query, cons
     if (stale) statements_.Erase(statement_key_);
     if (!statement_name_.empty() && statements_.Find(statement_key_) == nullptr)
       free_names_.push_back(statement_name_);
-    if (!stale) break;
+    // A transaction cannot go on after the error.
+    if (!stale || in_transaction()) break;
+    busy_ = false;
+    Start(query);
   }
   busy_ = false;
   if (error_) {
@@ -263,6 +304,12 @@ std::optional<uint64_t> BorrowedConnection::Run(const BorrowedQuery& query, cons
     throw QueryError(std::move(error));
   }
   return rows_;
+}
+
+std::optional<uint64_t> BorrowedConnection::Run(const BorrowedQuery& query, const RowReceiver& rows,
+                                                const std::function<void()>& before_wait) {
+  Start(query);
+  return Finish(query, rows, before_wait);
 }
 
 }  // namespace sluice

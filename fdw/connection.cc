@@ -5,6 +5,7 @@
 #include "common/assert.h"
 #include "fdw/pool.h"
 #include "fdw/postgres_stream.h"
+#include "shm/lease.h"
 #include "shm/query_arena.h"
 #include "shm/shared_memory.h"
 
@@ -79,9 +80,10 @@ void Connection::HidePin() {
 
 // Once it is known who serves it there.
 void Connection::ShowPin() {
-  if (pin_ == 0 || backend_pid_ == 0 || transaction_table == nullptr) return;
+  uint64_t pin = lent_to_ != nullptr ? kLentTo | lent_to_->backend : pin_;
+  if (pin == 0 || backend_pid_ == 0 || transaction_table == nullptr) return;
   if (pin_shown_ == kPinnedConnectionsMax)
-    pin_shown_ = ShowPinned(pin_, pool_->instance(), backend_pid_);
+    pin_shown_ = ShowPinned(pin, pool_->instance(), backend_pid_);
 }
 
 void Connection::Begin() {
@@ -475,6 +477,7 @@ void Connection::BecomeFree() {
 
 // Ends what transaction there is, and for a pin everything that its session may have left here.
 void Connection::SendReset() {
+  EndLease(&lend_to_);  // who waits for it to be lent should not wait for this
   auto send = [this](std::string_view sql) {
     request().Query(sql);
     PushStep(StepKind::kHousekeeping);

@@ -127,7 +127,7 @@ class Connection final : public RemoteSocket::User {
   void CloseTrace();
 
   // Running (connection.cc).
-  void ShowPin();
+  void ShowPin();  // or to whom it is lent
   void HidePin();
   void Begin();  // the stream's setup, or its statement
   std::string BaseSettings() const;

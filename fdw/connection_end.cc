@@ -109,6 +109,7 @@ void Connection::ReleaseHold() {
 void Connection::Unpin(bool reset) {
   unpin_wanted_ = true;
   reset_wanted_ = reset;
+  if (busy()) EndLease(&lend_to_);
   BecomeFree();
 }
 

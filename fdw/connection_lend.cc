@@ -8,6 +8,7 @@
 #include "fdw/pool.h"
 #include "shm/lease.h"
 #include "shm/shared_memory.h"
+#include "shm/transaction_table.h"
 
 namespace sluice {
 namespace {
@@ -53,6 +54,7 @@ bool Connection::Lend(Lease* lease) {
   lend_to_ = nullptr;
   lent_to_ = lease;
   lent_shown_ = ShowLent(lease->backend, pool_->server_name());
+  ShowPin();
   lease->connection = this;
   lease->state.store(LeaseState::kLent, std::memory_order_release);  // L3
   return true;
@@ -63,8 +65,14 @@ void Connection::TakeBack() {
   Lease* lease = lent_to_;
   for (uint32_t i = 0; i < lease->statements; i++)
     statements_.to_close.push_back(fmt::format("lent_{}", i));
-  bool cancel = lease->end == LeaseEnd::kCancel;
+  bool cancel = lease->end == LeaseEnd::kCancel, pinned = lease->end == LeaseEnd::kPinned;
+  uint64_t pin = lease->pin;
+  if (pinned) transaction_status_ = lease->transaction_status;
   EndLease(&lent_to_);
+  if (pinned) {
+    worker_->pools->Pin(pin, this);
+    return ShowPin();
+  }
   if (cancel) {
     // Bytes of its answer are lost: the connection is of no use. What runs is cancelled, and where
     // the request comes too early the shard sees that the socket is closed.
@@ -78,7 +86,10 @@ void Connection::TakeBack() {
 
 void Connection::EndLease(Lease** lease) {
   if (*lease == nullptr) return;
-  if (lease == &lent_to_) HideStream(lent_shown_);
+  if (lease == &lent_to_) {
+    HideStream(lent_shown_);
+    HidePin();
+  }
   ProcNumber backend = (*lease)->backend;
   (*lease)->state.store(LeaseState::kNone, std::memory_order_release);  // L3: the last touch
   *lease = nullptr;

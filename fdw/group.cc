@@ -1,6 +1,7 @@
 #include "fdw/group.h"
 
 #include "common/assert.h"
+#include "fdw/gate_stream.h"
 #include "fdw/line_stream.h"
 #include "fdw/pool.h"
 #include "fdw/postgres_stream.h"
@@ -14,7 +15,8 @@ namespace {
 constexpr int64_t kAdmissionRetryUs = 1'000;
 
 bool NeedsConnection(const Stream& stream) {
-  return stream.kind != StreamKind::kLines && stream.kind != StreamKind::kReplay;
+  return stream.kind != StreamKind::kLines && stream.kind != StreamKind::kReplay &&
+         stream.kind != StreamKind::kGate;
 }
 
 void WakeBackend(const StreamGroup& group) {
@@ -59,6 +61,7 @@ std::unique_ptr<StreamTask> Group::MakeTask(Stream* stream) {
     return std::make_unique<LineStream>(worker_, this, stream);
   if (stream->kind == StreamKind::kReplay)
     return std::make_unique<ReplayStream>(worker_, this, stream);
+  if (stream->kind == StreamKind::kGate) return std::make_unique<GateStream>(worker_, this, stream);
   if (shared_->gate == StreamGate::kSnapshot && IsInDoubt(*stream)) {
     return std::make_unique<RefusedStream>(worker_, this, stream, InDoubtError(*stream));
   }
@@ -76,7 +79,8 @@ void Group::Admit() {
   TakeGate();
   for (Stream& stream : shared_->streams) tasks_.push_back(MakeTask(&stream));
   for (auto& task : tasks_) {
-    if (!NeedsConnection(*task->stream())) task->PassGate();  // it has no snapshot
+    bool holds = NeedsConnection(*task->stream()) || task->stream()->kind == StreamKind::kGate;
+    if (!holds) task->PassGate();  // it has no snapshot
     task->Start();
   }
 }

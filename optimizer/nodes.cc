@@ -319,7 +319,7 @@ const Server& Planner::ServerOf(Oid server) const {
 }
 
 EvaluationInput Planner::Evaluation(bool with_params) {
-  return {request_.session, &scratch_,
+  return {request_.session, with_params ? values_ : &scratch_,
           with_params ? request_.params : std::span<const PlanRequest::Param>()};
 }
 

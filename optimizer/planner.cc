@@ -93,6 +93,7 @@ bool TakesWholeTargets(const Query& query, LeavesOfRels& leaves) {
 struct Planner::Route {
   std::vector<TableUse> uses;
   LeavesOfRels leaves;
+  std::set<const QueryRel*> locked;
   Oid server = kInvalidOid;
   double rows = 1;
   bool modifies = false;
@@ -101,12 +102,17 @@ struct Planner::Route {
 
 // Whether the rows of all its tables lie on one server.
 bool Planner::FindRoute(const Query& query, Route* route) {
+  return CollectUses(query, route) && PruneUses(route) &&
+         (!route->modifies || TakesWholeTargets(query, route->leaves));
+}
+
+// What does not depend on the parameters' values.
+bool Planner::CollectUses(const Query& query, Route* route) {
   bool all_on = settings_.enable_pushdown_filter && settings_.enable_pushdown_join &&
                 settings_.enable_pushdown_aggregate && settings_.enable_pushdown_distinct &&
                 settings_.enable_pushdown_sort && settings_.enable_pushdown_limit;
   if (!all_on) return false;
-  auto& [uses, leaves, server, rows, modifies, locks] = *route;
-  std::set<const QueryRel*> locked;
+  auto& [uses, leaves, locked, server, rows, modifies, locks] = *route;
   size_t table_count = 0;
   bool other = false;
   auto visit = [&](auto& self, const Query& q) -> void {
@@ -171,6 +177,13 @@ bool Planner::FindRoute(const Query& query, Route* route) {
   // Replicated tables last: they are wherever the others are.
   std::ranges::stable_partition(
       uses, [](const TableUse& use) { return use.rel->table->kind != RelationKind::kReplicated; });
+  locks = !locked.empty();
+  return true;
+}
+
+bool Planner::PruneUses(Route* route) {
+  auto& [uses, leaves, locked, server, rows, modifies, locks] = *route;
+  server = kInvalidOid;
   for (const TableUse& use : uses) {
     auto found = Prune(*use.rel, use.index, use.quals);
     if (found.empty()) return false;
@@ -192,8 +205,6 @@ bool Planner::FindRoute(const Query& query, Route* route) {
     }
     leaves[use.rel] = std::move(found);
   }
-  if (modifies && !TakesWholeTargets(query, leaves)) return false;
-  locks = !locked.empty();
   return ServerOf(server).wrapper != "lines_fdw";
 }
 
@@ -201,7 +212,7 @@ bool Planner::FindRoute(const Query& query, Route* route) {
 bool Planner::TryRouter(const Query& query) {
   Route route;
   if (!FindRoute(query, &route)) return false;
-  auto& [uses, leaves, server, rows, modifies, locks] = route;
+  auto& [uses, leaves, locked, server, rows, modifies, locks] = route;
   Deparser deparser(catalog_, [&](const QueryRel& rel) { return leaves.at(&rel); });
   std::string sql = deparser.WholeQuery(query);
   auto* scan = NewNode<ForeignScanPlan>(PlanKind::kForeignScan);
@@ -456,9 +467,40 @@ const PlannedStatement* Planner::Plan(const Query& query) {
   return statement_;
 }
 
-std::optional<RouteKey> Planner::KeyOfRoute(const Query& query) {
-  Route route;
-  if (!FindRoute(query, &route)) return std::nullopt;
+struct RouteFinder::Impl {
+  const Query& query;
+  PlannerSettings settings;
+  PlanRequest request;
+  Planner planner;
+  Planner::Route route;
+  bool possible;
+
+  Impl(const Query& q, const PlanRequest& r)
+      : query(q), settings(*r.settings), request(r), planner(UseOwn()) {
+    possible = planner.CollectUses(query, &route);
+  }
+  const PlanRequest& UseOwn() {
+    request.settings = &settings;
+    return request;
+  }
+};
+
+RouteFinder::RouteFinder(const Query& query, const PlanRequest& request)
+    : impl_(std::make_unique<Impl>(query, request)) {}
+
+RouteFinder::~RouteFinder() = default;
+
+std::optional<RouteKey> RouteFinder::Find(const PlanRequest& request) {
+  auto& [query, settings, mine, planner, route, possible] = *impl_;
+  if (!possible) return std::nullopt;
+  Arena values(HeapBlocks(), 1024);
+  mine.params = request.params;
+  mine.session = request.session;
+  planner.values_ = &values;
+  bool found =
+      planner.PruneUses(&route) && (!route.modifies || TakesWholeTargets(query, route.leaves));
+  planner.values_ = &planner.scratch_;
+  if (!found) return std::nullopt;
   RouteKey key;
   for (const TableUse& use : route.uses) {
     const auto& leaves = route.leaves.at(use.rel);
@@ -472,16 +514,14 @@ const PlannedStatement* PlanQuery(const Query& query, const PlanRequest& request
   return Planner(request).Plan(query);
 }
 
-std::optional<RouteKey> FindRoute(const Query& query, const PlanRequest& request) {
-  return Planner(request).KeyOfRoute(query);
-}
-
 // Nothing in it may have another value at another time or under other settings; and no part of it
 // that planning looks into deeper than into expressions.
 bool HasReusableRoute(const Query& query) {
   auto is_table = [](const QueryRel& rel) { return rel.kind == RelKind::kTable; };
-  if (query.command != QueryCommand::kSelect || query.set_op != nullptr || !query.ctes.empty() ||
-      !std::all_of(query.rels.begin(), query.rels.end(), is_table))
+  bool inserts = query.modification != nullptr && (query.modification->source != nullptr ||
+                                                   query.modification->on_conflict != nullptr);
+  if (query.command == QueryCommand::kInsert || inserts || query.set_op != nullptr ||
+      !query.ctes.empty() || !std::all_of(query.rels.begin(), query.rels.end(), is_table))
     return false;
   bool uses_params = false;
   bool other = AnyExprInQuery(query, [&](const Expr& e, int) {

@@ -1,6 +1,7 @@
 // Analysed query → plan. See optimizer/README.md for the order of the steps.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -55,7 +56,18 @@ const PlannedStatement* PlanQuery(const Query& query, const PlanRequest& request
 // HasReusableRoute(). nullopt: it does not go to one server. `query` is folded
 // (FoldConstantsInQuery, without parameters).
 using RouteKey = std::vector<const Relation*>;
-std::optional<RouteKey> FindRoute(const Query& query, const PlanRequest& request);
+// Finds it for the same query again and again: all but pruning is done once.
+class RouteFinder {
+ public:
+  // The query, and the request's catalog and arena, must outlive it.
+  RouteFinder(const Query& query, const PlanRequest& request);
+  ~RouteFinder();
+  std::optional<RouteKey> Find(const PlanRequest& request);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 // Whether parameters alone decide on its route, and on nothing else in its plan.
 bool HasReusableRoute(const Query& query);
 

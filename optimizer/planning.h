@@ -119,7 +119,7 @@ class Planner {
  public:
   explicit Planner(const PlanRequest& request);
 
-  std::optional<RouteKey> KeyOfRoute(const Query& query);
+  struct Route;
   const PlannedStatement* Plan(const Query& query);
   // completion.cc
   const PlannedStatement* PlanCompleted(const CompletionRequest& completion);
@@ -127,11 +127,13 @@ class Planner {
   const CopyFromPlan* PlanCopy(const CopyFromRequest& copy);
 
  private:
+  friend class RouteFinder;
   Local PlanTableCopy(const CompletionTable& table, const std::vector<Oid>& param_types);
 
   // planner.cc
-  struct Route;
   bool FindRoute(const Query& query, Route* route);
+  bool CollectUses(const Query& query, Route* route);
+  bool PruneUses(Route* route);
   bool TryRouter(const Query& query);
   void Finish(Local root, const Query& query);
   void CopyOut(std::span<const sluice::Plan* const> scans);
@@ -234,6 +236,8 @@ class Planner {
   std::vector<const Relation*> Prune(const QueryRel& rel, int index,
                                      const std::vector<const Expr*>& quals);
   const std::vector<const Expr*>& KeyExpressions(const Relation& relation);
+  const std::vector<const Expr*>& KeysOver(const QueryRel& rel, int index,
+                                           const Relation& relation);
 
   // join.cc
   Piece PlanFrom(const Select& select, const std::vector<const Expr*>& required);
@@ -377,8 +381,9 @@ class Planner {
   const PlanRequest& request_;
   const Catalog& catalog_;
   const PlannerSettings& settings_;
-  Arena& arena_;   // the plan's
-  Arena scratch_;  // expressions in work
+  Arena& arena_;               // the plan's
+  Arena scratch_;              // expressions in work
+  Arena* values_ = &scratch_;  // what they come to, with parameters
   std::vector<std::unique_ptr<JoinNode>> join_nodes_;
   std::vector<InitPlan> init_plans_;
   // Where statements that write compute what cannot be computed here, and what they have asked.
@@ -399,6 +404,7 @@ class Planner {
   std::set<int> numbered_;                               // of sub_plans_
   std::map<const Expr*, const Expr*> init_plan_params_;  // sublink → what stands for it
   std::map<Oid, std::vector<const Expr*>> key_expressions_;
+  std::map<std::pair<Oid, const QueryRel*>, std::vector<const Expr*>> keys_over_rels_;
   int exec_param_count_ = 0;
   int node_count_ = 0;
   PlannedStatement* statement_ = nullptr;

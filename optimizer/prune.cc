@@ -291,11 +291,26 @@ const std::vector<const Expr*>& Planner::KeyExpressions(const Relation& relation
   return keys;
 }
 
+// The same over a rel. A partition's own partitioning names its own columns: by name they are the
+// root's.
+const std::vector<const Expr*>& Planner::KeysOver(const QueryRel& rel, int index,
+                                                  const Relation& relation) {
+  auto [found, is_new] = keys_over_rels_.try_emplace({relation.oid, &rel});
+  if (!is_new) return found->second;
+  for (const Expr* key : KeyExpressions(relation)) {
+    found->second.push_back(RewriteExpr(key, &scratch_, [&](const Expr& e, int) -> const Expr* {
+      if (e.kind != ExprKind::kColumn) return nullptr;
+      int column = rel.table->FindColumn(relation.columns[static_cast<size_t>(e.column)].name);
+      return MakeColumn(index, column, e.type, e.typmod, e.collation, &scratch_);
+    }));
+  }
+  return found->second;
+}
+
 std::vector<const Relation*> Planner::Prune(const QueryRel& rel, int index,
                                             const std::vector<const Expr*>& quals) {
   ConditionReader reader(Evaluation(true));
   std::vector<const Relation*> leaves;
-  // `keys` of a partition's own partitioning name its own columns: by name they are the root's.
   auto descend = [&](auto& self, const Relation& relation) -> void {
     if (relation.kind == RelationKind::kForeignTable) {
       leaves.push_back(&relation);
@@ -305,13 +320,8 @@ std::vector<const Relation*> Planner::Prune(const QueryRel& rel, int index,
     if (relation.kind == RelationKind::kPartitioned) {
       std::vector<Alternatives> alternatives;
       size_t combinations = 1;
-      for (const Expr* key : KeyExpressions(relation)) {
-        const Expr* here = RewriteExpr(key, &scratch_, [&](const Expr& e, int) -> const Expr* {
-          if (e.kind != ExprKind::kColumn) return nullptr;
-          int column = rel.table->FindColumn(relation.columns[static_cast<size_t>(e.column)].name);
-          return MakeColumn(index, column, e.type, e.typmod, e.collation, &scratch_);
-        });
-        alternatives.push_back(AlternativesOf(*here, quals, reader));
+      for (const Expr* key : KeysOver(rel, index, relation)) {
+        alternatives.push_back(AlternativesOf(*key, quals, reader));
         combinations *= alternatives.back().size();
       }
       if (combinations <= kCombinationsMax && !alternatives.empty()) {

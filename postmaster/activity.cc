@@ -39,11 +39,11 @@ void ReportApplicationName(std::string_view name) {
   Store(my_proc->application_name, name);
 }
 
-void ReportQuery(std::string_view text, int64_t started_at) {
+void ReportQuery(std::string_view text, bool shown, int64_t started_at) {
   ActivityWrite write;
   my_proc->state = ActivityState::kActive;
   my_proc->query_start = my_proc->state_change = started_at;
-  Store(my_proc->query, text);
+  if (!shown) Store(my_proc->query, text);
 }
 
 void ReportState(ActivityState state, int64_t xact_start) {

@@ -10,8 +10,8 @@ namespace sluice {
 void ReportSession(std::string_view user, std::string_view database, std::string_view address,
                    int port);
 void ReportApplicationName(std::string_view name);
-// A statement begins: state active, its text and start.
-void ReportQuery(std::string_view text, int64_t started_at);
+// A statement begins: state active, its text (`shown`: which is shown already) and start.
+void ReportQuery(std::string_view text, bool shown, int64_t started_at);
 void ReportState(ActivityState state, int64_t xact_start);
 
 }  // namespace sluice

@@ -92,7 +92,10 @@ void Handle(int signal, void (*handler)(int)) {
 // are busy with shards' processes, each hop of a row's way (shard, io worker, backend, client)
 // waits for the end of somebody's slice, up to 4 ms. The share of the processor stays the same, and
 // no privilege is needed; where a container forbids the call it changes nothing.
-void ShortenTimeSlices() {
+//
+// Many sessions with point queries are better off with the usual ones: each of the short ones costs
+// somebody else a switch of context in the middle of his work.
+void SetTimeSlices(TimeSlices slices) {
   struct {  // sched_attr, which glibc does not declare
     uint32_t size, policy;
     uint64_t flags;
@@ -102,8 +105,8 @@ void ShortenTimeSlices() {
   } attributes{};
   constexpr uint64_t kSliceNs = 100'000;  // the least that the kernel takes
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  if (attributes.policy != SCHED_OTHER) return;  // an operator's choice
-  attributes.runtime_ns = kSliceNs;
+  if (attributes.policy != SCHED_OTHER) return;                         // an operator's choice
+  attributes.runtime_ns = slices == TimeSlices::kShort ? kSliceNs : 0;  // 0: the scheduler's own
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
@@ -135,7 +138,7 @@ void InitChild(ProcNumber number, ProcessKind kind, int32_t parent) {
   if (getppid() != parent) _exit(kExitQuickly);  // it died before prctl
   SetLogProcessName(LogNameOf(kind));
   prctl(PR_SET_NAME, LogNameOf(kind));
-  if (kind != ProcessKind::kViewWorker) ShortenTimeSlices();
+  if (kind != ProcessKind::kViewWorker) UseTimeSlices(TimeSlices::kShort);
   BuildQuitMessages();
   Handle(SIGTERM, OnTerminate);
   Handle(SIGINT, OnInterrupt);
@@ -158,6 +161,11 @@ void InitChild(ProcNumber number, ProcessKind kind, int32_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void UseTimeSlices(TimeSlices slices) {
+  static TimeSlices used = TimeSlices::kUsual;
+  if (std::exchange(used, slices) != slices) SetTimeSlices(slices);
 }
 
 void SetQuitClient(int fd) {

@@ -19,6 +19,10 @@ int64_t PostgresNow();  // µs since 2000-01-01 UTC
 // attaches the slot and unblocks the signals. kNoProc: a child without a slot.
 void InitChild(ProcNumber number, ProcessKind kind, int32_t parent);
 
+// How long this process runs before others that wait may have their turn.
+enum class TimeSlices { kUsual, kShort };
+void UseTimeSlices(TimeSlices slices);
+
 // Client backends: where SIGQUIT's handler sends the FATAL message that says why.
 void SetQuitClient(int fd);
 // Around a send to the client, which must not sleep: SIGQUIT is obeyed behind it, when it is known

@@ -26,6 +26,8 @@ class ClientSocket {
   std::optional<MessageReader::Message> TryTake(bool startup);
   // Whether a message, or a part of one, is here already.
   bool has_input() const { return !reader_.empty(); }
+  // Without a look at the socket.
+  bool may_have_input() const { return has_input() || tls_ != nullptr; }
   char next_type() const { return reader_.next_type(); }
   // Sleeps until the client sends something, the latch is set or the timeout has passed.
   Woken WaitForInput(int timeout_ms);

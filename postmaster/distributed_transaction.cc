@@ -3,8 +3,10 @@
 #include "catalog/catalog.h"
 #include "catalog/options.h"
 #include "catalog/quote.h"
+#include "common/assert.h"
 #include "common/log.h"
 #include "postmaster/child_process.h"
+#include "postmaster/lease_set.h"
 #include "postmaster/settings.h"
 #include "shm/shared_memory.h"
 #include "shm/transaction_table.h"
@@ -136,11 +138,112 @@ void DistributedTransaction::AwaitRecovery(std::span<const Oid> servers) const {
 StreamTransaction DistributedTransaction::For(Oid server) {
   if (HasSnapshots()) TakeSnapshots();
   if (HasSnapshots() || Serializable()) Join(server);
-  const Participant* participant = Find(server);
+  DropBroken();
+  Participant* participant = Find(server);
   if (participant == nullptr) return {};
   if (participant->lost) throw QueryError(*participant->lost);
+  HandOver(participant);
   begin_sql_ = BeginSql();
   return {pin_, begin_sql_};
+}
+
+std::optional<DistributedTransaction::Held> DistributedTransaction::Hold(Oid server) {
+  Participant* participant = Find(server);
+  if (participant == nullptr || participant->lost || participant->away) return std::nullopt;
+  const QuerySession& session = session_();
+  Arena arena;
+  auto make_spec = [&] { return ConnectionSpecFor(session, server, &arena); };
+  LeaseSet::Origin origin{server, session.catalog, session.settings->version(), session.user};
+  begin_sql_ = BeginSql();
+  const std::string& name = session.catalog->servers.at(server).name;
+  if (participant->held != nullptr) {
+    if (!leases_->Suits(participant->held, origin, make_spec)) return std::nullopt;
+    return Held{participant->held, name, begin_sql_};
+  }
+  // Where something can fail and the transaction goes on, it is the io worker's.
+  if (session.leases == nullptr || savepoints_ > 0 || HasSnapshots() || Serializable())
+    return std::nullopt;
+  std::optional<LeaseSet::Found> found = session.leases->Find(origin);
+  if (!found) found = session.leases->Find(origin, *make_spec());
+  if (!found) return std::nullopt;
+  leases_ = session.leases;
+  leases_->Hold(found->connection);
+  participant->held = found->connection;
+  return Held{participant->held, name, begin_sql_};
+}
+
+void DistributedTransaction::HandOver(Participant* participant) {
+  participant->away = true;
+  if (participant->held == nullptr) return;
+  SLUICE_ASSERT(participant->held->usable());
+  leases_->HandOver(std::exchange(participant->held, nullptr), pin_);
+}
+
+void DistributedTransaction::HandOverAll() {
+  DropBroken();
+  for (Participant& participant : participants_)
+    if (participant.held != nullptr) HandOver(&participant);
+}
+
+void DistributedTransaction::DropBroken() {
+  for (Participant& participant : participants_) {
+    if (participant.held == nullptr || participant.held->usable()) continue;
+    leases_->Release(std::exchange(participant.held, nullptr));
+    participant.lost =
+        MakeError(sqlstate::kConnectionFailure, "connection to server \"{}\" was lost",
+                  session_().catalog->servers.at(participant.server).name)
+            .Detail("What the transaction did there was rolled back.");
+  }
+}
+
+void DistributedTransaction::ForgetHeld(Oid server) {
+  Participant* participant = Find(server);
+  leases_->Release(std::exchange(participant->held, nullptr));
+}
+
+bool DistributedTransaction::AllHeld(const std::vector<const Participant*>& which) {
+  return std::ranges::all_of(which, [](const Participant* participant) {
+    return participant->held != nullptr && participant->held->usable();
+  });
+}
+
+// All at once.
+std::vector<Result<RemoteRows>> DistributedTransaction::RunHeld(
+    const std::vector<const Participant*>& which, const std::string& sql, int64_t silence_us) {
+  std::vector<Result<RemoteRows>> results(which.size(), RemoteRows{});
+  const Catalog& catalog = *session_().catalog;
+  std::vector<BorrowedQuery> queries;
+  for (const Participant* participant : which)
+    queries.push_back({.server_name = catalog.servers.at(participant->server).name,
+                       .sql = sql,
+                       .prepare = false,
+                       .silence_timeout_us = silence_us,
+                       .repeatable = false});
+  auto guarded = [&](size_t i, auto&& run) {
+    try {
+      run(which[i]->held);
+    } catch (const QueryError& e) {
+      results[i] = e.error;
+    }
+  };
+  for (size_t i = 0; i < which.size(); i++)
+    guarded(i, [&](BorrowedConnection* connection) { connection->Start(queries[i]); });
+  for (size_t i = 0; i < which.size(); i++) {
+    if (!results[i].ok()) continue;
+    guarded(i, [&](BorrowedConnection* connection) {
+      auto rows = [&](std::string_view messages) {
+        AppendRemoteRows(messages.data(), messages.size(), &results[i]->rows);
+      };
+      if (connection->Finish(queries[i], rows, [] {})) {
+        results[i]->command_tag = connection->command_tag();
+      } else {
+        results[i] = MakeError(sqlstate::kConnectionFailure, "connection to server \"{}\" was lost",
+                               queries[i].server_name);
+      }
+    });
+  }
+  DropBroken();
+  return results;
 }
 
 void DistributedTransaction::LockBeforeSnapshots(std::span<const RemoteQuery> locks) {
@@ -191,10 +294,14 @@ void DistributedTransaction::JoinForLocks(std::span<const Oid> servers) {
 }
 
 RemoteSession DistributedTransaction::Remote(StreamKind kind) {
+  HandOverAll();
   RemoteSession remote = RemoteSessionOf(session_());
   remote.kind = kind;
   remote.transaction = [this, begin = BeginSql()](Oid server) {
-    return Find(server) != nullptr ? StreamTransaction{pin_, begin} : StreamTransaction{};
+    Participant* participant = Find(server);
+    if (participant == nullptr) return StreamTransaction{};
+    participant->away = true;
+    return StreamTransaction{pin_, begin};
   };
   return remote;
 }
@@ -220,6 +327,7 @@ bool DistributedTransaction::written() const {
 
 std::vector<Result<RemoteRows>> DistributedTransaction::OnParticipants(
     const std::vector<const Participant*>& which, const std::string& sql) {
+  if (AllHeld(which)) return RunHeld(which, sql, RemoteSessionOf(session_()).silence_timeout_us);
   std::vector<RemoteQuery> queries;
   for (const Participant* participant : which) queries.push_back({participant->server, sql});
   return TryRemoteQueries(*session_().catalog, Remote(StreamKind::kSimple), queries);
@@ -233,7 +341,9 @@ void DistributedTransaction::OnAll(const std::string& sql) {
   ThrowFirst(results);
 }
 
+// From here on a statement may fail and the transaction go on: that is the io worker's.
 void DistributedTransaction::Savepoint(int level) {
+  HandOverAll();
   OnAll("SAVEPOINT " + SavepointName(level));
   savepoints_ = level - 1;
 }
@@ -250,6 +360,7 @@ void DistributedTransaction::RollbackTo(int level) {
 
 void DistributedTransaction::OnError() {
   if (pin_ == 0) return;
+  HandOverAll();
   SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
   if (savepoints_ == 0) End();
 }
@@ -261,6 +372,12 @@ void DistributedTransaction::Commit(const CommitHere& commit_here) {
       committing.push_back(&participant);
     else if (participant.locked)
       locked.push_back(&participant);
+  }
+  for (const Participant* participant : committing) {
+    if (!participant->lost) continue;
+    Error error = *participant->lost;
+    Rollback();
+    throw QueryError(error);
   }
   bool two_phases = committing.size() > 1 || (!committing.empty() && commit_here != nullptr);
   if (two_phases && session_().settings->Text("multi_shard_commit") != "one_phase_unsafe") {
@@ -283,6 +400,10 @@ void DistributedTransaction::EndLocks(const std::vector<const Participant*>& loc
 }
 
 namespace {
+
+std::string FinishSql(const std::string& gid, bool commit) {
+  return fmt::format("{} PREPARED {}", commit ? "COMMIT" : "ROLLBACK", QuoteLiteral(gid));
+}
 
 // What this process does about a transaction that servers know by name; see TransactionSlot.
 class LiveTransaction {
@@ -318,14 +439,23 @@ void DistributedTransaction::CommitPrepared(const std::vector<const Participant*
   for (const Participant* participant : participants) servers.push_back(participant->server);
   LiveTransaction live(number, servers);
   std::vector<uint64_t> xids;
+  gate_.reset();
   try {
     Announce(participants, gid);
     xids = Prepare(participants, gid);
+    // While the decision is on its way to the disk.
+    if (AllHeld(participants)) OpenGate(participants, gid, xids);
     Decide({number, PostgresNow(), servers}, commit_here);
   } catch (const QueryError&) {
     live.Enter(TransactionPhase::kAborting);
+    // Nothing is in doubt: nobody was told to commit.
+    if (gate_) gate_->Leave(std::vector<bool>(participants.size(), true));
+    HandOverAll();
     SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
-    if (FinishPrepared(participants, false, gid, {})) {
+    // What goes on where a connection was lost is not known.
+    bool known = std::ranges::none_of(
+        participants, [](const Participant* each) { return each->lost.has_value(); });
+    if (FinishPrepared(participants, false, gid, {}) && known) {
       live.Finished();
       if (commit_here != nullptr && log_) MarkDone(number);
     }
@@ -334,7 +464,9 @@ void DistributedTransaction::CommitPrepared(const std::vector<const Participant*
   }
   // From here on it is committed, whatever the servers say; the resolver does what is left.
   live.Enter(TransactionPhase::kCommitting);
-  if (!FinishPrepared(participants, true, gid, xids)) return;
+  bool finished = gate_ ? FinishHeld(participants, FinishSql(gid, true))
+                        : FinishPrepared(participants, true, gid, xids);
+  if (!finished) return;
   live.Finished();
   MarkDone(number);
 }
@@ -346,17 +478,27 @@ void DistributedTransaction::MarkDone(TransactionNumber number) {
 
 std::vector<uint64_t> DistributedTransaction::Prepare(
     const std::vector<const Participant*>& participants, const std::string& gid) {
-  RemoteSession remote = Remote(StreamKind::kSimple);
-  remote.gate = StreamGate::kPrepare;
-  std::vector<RemoteQuery> queries;
-  for (const Participant* participant : participants)
-    queries.push_back({participant->server, "PREPARE TRANSACTION " + QuoteLiteral(gid)});
-  std::vector<Result<RemoteRows>> results = TryRemoteQueries(*session_().catalog, remote, queries);
+  std::string sql = "PREPARE TRANSACTION " + QuoteLiteral(gid);
+  std::vector<Result<RemoteRows>> results;
+  bool held = AllHeld(participants);
+  if (held) {
+    results = RunHeld(participants, "SELECT pg_catalog.txid_current(); " + sql,
+                      RemoteSessionOf(session_()).silence_timeout_us);
+  } else {
+    RemoteSession remote = Remote(StreamKind::kSimple);
+    remote.gate = StreamGate::kPrepare;
+    std::vector<RemoteQuery> queries;
+    for (const Participant* participant : participants)
+      queries.push_back({participant->server, sql});
+    results = TryRemoteQueries(*session_().catalog, remote, queries);
+  }
   ThrowFirst(results);
   std::vector<uint64_t> xids;
   for (Result<RemoteRows>& result : results) {
     if (result->command_tag != "PREPARE TRANSACTION")
       Throw(sqlstate::kInFailedSqlTransaction, "the transaction was rolled back by a server");
+    if (held)
+      result->xid = std::strtoull(result->rows.at(0).at(0).value_or("0").c_str(), nullptr, 10);
     xids.push_back(result->xid);
   }
   return xids;
@@ -391,29 +533,54 @@ bool DistributedTransaction::FinishPrepared(const std::vector<const Participant*
   std::vector<RemoteQuery> queries;
   for (size_t i = 0; i < participants.size(); i++)
     queries.push_back(
-        {participants[i]->server,
-         fmt::format("{} PREPARED {}", commit ? "COMMIT" : "ROLLBACK", QuoteLiteral(gid)),
-         {},
-         i < xids.size() ? xids[i] : 0});
+        {participants[i]->server, FinishSql(gid, commit), {}, i < xids.size() ? xids[i] : 0});
   bool all = true;
-  for (const Result<RemoteRows>& result : TryRemoteQueries(*session_().catalog, remote, queries)) {
-    // Not there: it was never prepared, or the resolver was faster.
-    if (result.ok() || result.error().state == sqlstate::kUndefinedObject) continue;
-    all = false;
-    Error error = result.error();
-    error.hint = "The transaction resolver will finish it.";
-    LogError(commit ? LogLevel::kWarning : LogLevel::kDebug, error);
-  }
+  for (const Result<RemoteRows>& result : TryRemoteQueries(*session_().catalog, remote, queries))
+    all &= IsFinished(result, commit);
   return all;
+}
+
+bool DistributedTransaction::IsFinished(const Result<RemoteRows>& result, bool commit) {
+  // Not there: it was never prepared, or the resolver was faster.
+  if (result.ok() || result.error().state == sqlstate::kUndefinedObject) return true;
+  Error error = result.error();
+  error.hint = "The transaction resolver will finish it.";
+  LogError(commit ? LogLevel::kWarning : LogLevel::kDebug, error);
+  return false;
+}
+
+void DistributedTransaction::OpenGate(const std::vector<const Participant*>& participants,
+                                      const std::string& gid, const std::vector<uint64_t>& xids) {
+  std::vector<RemoteQuery> statements;
+  for (size_t i = 0; i < participants.size(); i++)
+    statements.push_back({participants[i]->server, FinishSql(gid, true), {}, xids[i]});
+  gate_.emplace(*session_().catalog, RemoteSessionOf(session_()), statements);
+}
+
+// The committing half of FinishPrepared, on held connections.
+bool DistributedTransaction::FinishHeld(const std::vector<const Participant*>& participants,
+                                        const std::string& sql) {
+  HoldInterrupts hold;
+  if (!gate_->Await()) return false;
+  std::vector<bool> carried_out;
+  for (const Result<RemoteRows>& result : RunHeld(participants, sql, kEndSilenceUs))
+    carried_out.push_back(IsFinished(result, true));
+  gate_->Leave(carried_out);
+  return std::ranges::all_of(carried_out, std::identity());
 }
 
 // Its outcome must be known before anything else happens: nothing interrupts it.
 void DistributedTransaction::CommitOne(const Participant& participant) {
   HoldInterrupts hold;
-  RemoteSession remote = Remote(StreamKind::kSimple);
-  remote.silence_timeout_us = kEndSilenceUs;
-  RemoteQuery query{participant.server, "COMMIT"};
-  Result<RemoteRows> result = TryRemoteQueries(*session_().catalog, remote, {&query, 1})[0];
+  Result<RemoteRows> result = RemoteRows{};
+  if (AllHeld({&participant})) {
+    result = RunHeld({&participant}, "COMMIT", kEndSilenceUs)[0];
+  } else {
+    RemoteSession remote = Remote(StreamKind::kSimple);
+    remote.silence_timeout_us = kEndSilenceUs;
+    RemoteQuery query{participant.server, "COMMIT"};
+    result = TryRemoteQueries(*session_().catalog, remote, {&query, 1})[0];
+  }
   std::optional<Error> error;
   if (!result.ok()) {
     error = result.error();
@@ -441,7 +608,15 @@ void DistributedTransaction::Rollback() {
 
 void DistributedTransaction::End() {
   if (pin_ != 0) {
-    SubmitRequest({RequestKind::kEndPin, nullptr, pin_, 0});
+    DropBroken();
+    bool away = false;
+    for (Participant& participant : participants_) {
+      // What is still open there the io worker rolls back.
+      if (participant.held != nullptr && participant.held->in_transaction()) HandOver(&participant);
+      if (participant.held != nullptr) leases_->Release(participant.held);
+      away |= participant.away;
+    }
+    if (away) SubmitRequest({RequestKind::kEndPin, nullptr, pin_, 0});
     transaction_table->slots[my_proc_number].pin.store(0, std::memory_order_relaxed);  // T6
   }
   pin_ = 0;
@@ -452,6 +627,7 @@ void DistributedTransaction::End() {
 }
 
 void DistributedTransaction::Abandon() {
+  HandOverAll();
   if (pin_ != 0) SubmitRequest({RequestKind::kCancelPin, nullptr, pin_, 0});
   End();
 }

@@ -4,10 +4,12 @@
 //   BeginStatement ─► For / JoinForWrite / RunOn: servers join ─► Commit or Rollback ─► (empty)
 //
 // A server joins when it is first written (or locked) in the transaction: its statements then run
-// on one pinned connection, whose BEGIN (with the savepoints there are) travels with the first of
-// them. In READ COMMITTED all others are read through the pool. REPEATABLE READ joins all servers
-// at its first query, so that their snapshots are taken together. In SERIALIZABLE one server takes
-// part: no server could see a conflict that lies across two.
+// on one pinned connection (its own pin's in the io worker, or one that is lent to the session, on
+// which it does what it can by itself; the io worker goes on with the rest), whose BEGIN (with the
+// savepoints there are) travels with the first of them. In READ COMMITTED all others are read
+// through the pool. REPEATABLE READ joins all servers at its first query, so that their snapshots
+// are taken together. In SERIALIZABLE one server takes part: no server could see a conflict that
+// lies across two.
 #pragma once
 
 #include <functional>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "executor/executor.h"
+#include "postmaster/decision_gate.h"
 #include "postmaster/decision_log.h"
 #include "postmaster/remote_query.h"
 #include "postmaster/running_query.h"
@@ -26,7 +29,7 @@ namespace sluice {
 class DistributedTransaction {
  public:
   // `session` gives what the session is now.
-  explicit DistributedTransaction(std::function<QuerySession()> session)
+  explicit DistributedTransaction(std::function<const QuerySession&()> session)
       : session_(std::move(session)) {}
   ~DistributedTransaction() { Abandon(); }
   DistributedTransaction(const DistributedTransaction&) = delete;
@@ -34,7 +37,10 @@ class DistributedTransaction {
 
   // Before each statement. `alone`: it is the only one of its transaction, so what one remote
   // statement can do on one server needs no transaction there.
-  void BeginStatement(bool alone) { alone_ = alone && participants_.empty(); }
+  void BeginStatement(bool alone) {
+    alone_ = alone && participants_.empty();
+    if (gate_ && gate_->closed()) gate_.reset();
+  }
   // Before each query or write: REPEATABLE READ takes its snapshots, if it has none.
   void TakeSnapshots();
   // REPEATABLE READ only, before anything else: LOCK TABLE statements, which take no snapshot. They
@@ -42,7 +48,19 @@ class DistributedTransaction {
   void LockBeforeSnapshots(std::span<const RemoteQuery> locks);
 
   // How a stream on the server is to run; the text is good until the next call that joins or ends.
+  // From then on the io worker has the server's part.
   StreamTransaction For(Oid server);
+  // The lent connection that the server's part runs on, if it does or can, and what begins it.
+  struct Held {
+    BorrowedConnection* connection;
+    std::string_view server_name;
+    std::string_view begin_sql;
+  };
+  std::optional<Held> Hold(Oid server);
+  // After a held connection has broken: what was done there is gone.
+  void DropBroken();
+  // The same where nothing had been done there: the part can begin elsewhere.
+  void ForgetHeld(Oid server);
   // Reads over several servers take their snapshots under the commit gate.
   bool gates_snapshots() const;
 
@@ -86,7 +104,9 @@ class DistributedTransaction {
     std::string pool_key;
     bool written = false;
     bool locked = false;             // rows there, if not written
-    std::optional<Error> lost = {};  // why no snapshot could be taken there
+    std::optional<Error> lost = {};  // why no snapshot could be taken, or that it has gone
+    BorrowedConnection* held = nullptr;
+    bool away = false;  // with the io worker, under pin_
   };
 
   std::optional<Error> AwaitRecovery(Oid server) const;
@@ -98,6 +118,11 @@ class DistributedTransaction {
   Participant* Find(Oid server);
   Participant& Join(Oid server);
   RemoteSession Remote(StreamKind kind);
+  void HandOver(Participant* participant);
+  void HandOverAll();
+  static bool AllHeld(const std::vector<const Participant*>& which);
+  std::vector<Result<RemoteRows>> RunHeld(const std::vector<const Participant*>& which,
+                                          const std::string& sql, int64_t silence_us);
   // One text on all participants for which `which` holds, at once.
   std::vector<Result<RemoteRows>> OnParticipants(const std::vector<const Participant*>& which,
                                                  const std::string& sql);
@@ -114,18 +139,24 @@ class DistributedTransaction {
   // Whether all have done it.
   bool FinishPrepared(const std::vector<const Participant*>& participants, bool commit,
                       const std::string& gid, const std::vector<uint64_t>& xids);
+  void OpenGate(const std::vector<const Participant*>& participants, const std::string& gid,
+                const std::vector<uint64_t>& xids);
+  bool FinishHeld(const std::vector<const Participant*>& participants, const std::string& sql);
+  static bool IsFinished(const Result<RemoteRows>& result, bool commit);
   // Lets go of the pins; what is open there is rolled back by the io worker.
   void End();
 
-  std::function<QuerySession()> session_;
+  std::function<const QuerySession&()> session_;
   bool alone_ = false;
   int savepoints_ = 0;  // open ones
   uint64_t pin_ = 0;    // 0: nobody takes part
   std::vector<Participant> participants_;
   std::map<Oid, size_t> by_server_;  // servers that are one database share a participant
   std::string begin_sql_;
-  bool locked_first_ = false;       // … and TakeSnapshots is still to come
-  std::optional<DecisionLog> log_;  // opened with the first decision
+  bool locked_first_ = false;         // … and TakeSnapshots is still to come
+  std::optional<DecisionLog> log_;    // opened with the first decision
+  std::optional<DecisionGate> gate_;  // of the last one
+  LeaseSet* leases_ = nullptr;        // whose connections are held
 };
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include "common/assert.h"
 #include "shm/shared_memory.h"
 
 namespace sluice {
@@ -17,18 +18,15 @@ LeaseSet::~LeaseSet() {
   on_leases_recalled = nullptr;
   my_leases = nullptr;
   HoldInterrupts hold;
-  // What is lent but was never used goes the same way.
-  for (Entry& entry : entries_) {
-    if (entry.connection == nullptr &&
-        entry.lease->state.load(std::memory_order_acquire) == LeaseState::kLent)  // L3
-      entry.connection = std::make_unique<BorrowedConnection>(entry.lease, UniqueFd());
-    entry.connection.reset();
-  }
+  for (Entry& entry : entries_) entry.connection.reset();
   // The io worker must have let go before the leases' memory is freed.
   for (Entry& entry : entries_) {
     for (;;) {
       ResetLatch(&my_proc->latch);
-      if (entry.lease->state.load(std::memory_order_acquire) == LeaseState::kNone) break;  // L3
+      LeaseState state = entry.lease->state.load(std::memory_order_acquire);  // L3
+      if (state == LeaseState::kNone) break;
+      // What is lent but was never used goes the same way.
+      if (state == LeaseState::kLent) BorrowedConnection(entry.lease, UniqueFd());
       WaitLatch(&my_proc->latch, {}, -1, WaitEvent::kLeaseReturn);
     }
   }
@@ -100,7 +98,7 @@ std::optional<LeaseSet::Found> LeaseSet::Find(const Origin& origin) {
   for (Entry& entry : entries_) {
     if (entry.server != origin.server || entry.catalog != origin.catalog ||
         entry.settings_version != origin.settings_version || entry.user != origin.user ||
-        entry.connection == nullptr)
+        entry.connection == nullptr || entry.connection->held())
       continue;
     if (entry.connection->CheckIdle()) return Found{entry.connection.get(), entry.server_name};
     entry.connection.reset();
@@ -118,6 +116,7 @@ std::optional<LeaseSet::Found> LeaseSet::Find(const Origin& origin, const Connec
       entry.connection =
           std::make_unique<BorrowedConnection>(entry.lease, TakeDescriptor(entry.lease));
     }
+    if (entry.connection->held()) return std::nullopt;
     if (entry.session_setup == spec.session_setup && entry.connection->CheckIdle()) {
       entry.server = origin.server;
       entry.catalog = origin.catalog;
@@ -130,6 +129,39 @@ std::optional<LeaseSet::Found> LeaseSet::Find(const Origin& origin, const Connec
     return std::nullopt;
   }
   return std::nullopt;
+}
+
+LeaseSet::Entry* LeaseSet::EntryOf(const BorrowedConnection* connection) {
+  auto found = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.connection.get() == connection; });
+  SLUICE_ASSERT(found != entries_.end());
+  return &*found;
+}
+
+void LeaseSet::Release(BorrowedConnection* connection) {
+  connection->Release();
+  Entry* entry = EntryOf(connection);
+  if (!connection->usable() || connection->in_transaction() || recalled_) entry->connection.reset();
+}
+
+bool LeaseSet::Suits(const BorrowedConnection* connection, const Origin& origin,
+                     const std::function<const ConnectionSpec*()>& make_spec) {
+  Entry* entry = EntryOf(connection);
+  bool same = entry->catalog == origin.catalog && entry->user == origin.user &&
+              entry->settings_version == origin.settings_version;
+  if (same) return true;
+  const ConnectionSpec* spec = make_spec();
+  if (entry->pool_key != spec->pool_key || entry->session_setup != spec->session_setup)
+    return false;
+  entry->catalog = origin.catalog;
+  entry->user = origin.user;
+  entry->settings_version = origin.settings_version;
+  return true;
+}
+
+void LeaseSet::HandOver(BorrowedConnection* connection, uint64_t pin) {
+  connection->GiveBackTo(pin);
+  EntryOf(connection)->connection.reset();
 }
 
 Lease* LeaseSet::Want(const ConnectionSpec& spec) {
@@ -147,13 +179,15 @@ Lease* LeaseSet::Want(const ConnectionSpec& spec) {
   }
   if (found->lease->state.load(std::memory_order_acquire) != LeaseState::kNone)
     return nullptr;  // L3
+  recalled_ = false;
   found->session_setup = spec.session_setup;
   return found->lease;
 }
 
 void LeaseSet::DropUnusable() {
   for (Entry& entry : entries_)
-    if (entry.connection != nullptr && !entry.connection->usable()) entry.connection.reset();
+    if (entry.connection != nullptr && !entry.connection->usable() && !entry.connection->held())
+      entry.connection.reset();
 }
 
 void LeaseSet::GiveBackIdle() {
@@ -162,7 +196,9 @@ void LeaseSet::GiveBackIdle() {
         entry.lease->state.load(std::memory_order_acquire) == LeaseState::kLent)  // L3
       entry.connection =
           std::make_unique<BorrowedConnection>(entry.lease, TakeDescriptor(entry.lease));
-    if (entry.connection != nullptr && !entry.connection->busy()) entry.connection.reset();
+    if (entry.connection == nullptr || entry.connection->busy()) continue;
+    recalled_ |= entry.connection->held();
+    if (!entry.connection->held()) entry.connection.reset();
   }
 }
 

@@ -1,6 +1,7 @@
 // The shard connections that are lent to this session (shm/lease.h): one a pool at most.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,10 +37,19 @@ class LeaseSet {
   // without a spec: there is none, or it needs the spec.
   std::optional<Found> Find(const Origin& origin);
   std::optional<Found> Find(const Origin& origin, const ConnectionSpec& spec);
+  // For a transaction that is to run there: nobody else finds it, and it is not given back, until
+  // Release. What is left on it then must be over.
+  void Hold(BorrowedConnection* connection) { connection->Hold(); }
+  void Release(BorrowedConnection* connection);
+  // Whether it is prepared for these settings.
+  bool Suits(const BorrowedConnection* connection, const Origin& origin,
+             const std::function<const ConnectionSpec*()>& make_spec);
+  // The io worker goes on with the transaction, as the pin's, before it takes the next request.
+  void HandOver(BorrowedConnection* connection, uint64_t pin);
   // For a stream that is to be opened now: what makes the io worker lend its connection afterwards
   // (Stream::lease). Null where there is nothing to be had.
   Lease* Want(const ConnectionSpec& spec);
-  // Gives back what broke.
+  // Gives back what broke, but of a transaction.
   void DropUnusable();
   // Gives back what no statement is running on.
   void GiveBackIdle();
@@ -56,6 +66,7 @@ class LeaseSet {
     uint64_t settings_version = 0;
     std::string user;
   };
+  Entry* EntryOf(const BorrowedConnection* connection);
   bool OpenSocket();
   UniqueFd TakeDescriptor(const Lease* lease);
   void ReceiveDescriptors();
@@ -67,6 +78,7 @@ class LeaseSet {
   sockaddr_un address_{};
   uint32_t address_bytes_ = 0;
   std::vector<std::pair<Lease*, UniqueFd>> received_;
+  bool recalled_ = false;  // while some were held
 };
 
 }  // namespace sluice

@@ -17,7 +17,9 @@ void PlanCache::Prepare(const Query& query, const PlanRequest& request) {
   state_ = State::kUseless;
   if (!HasReusableRoute(query)) return;
   arena_.emplace(blocks_, 16 * 1024);
-  folded_ = FoldConstantsInQuery(query, {request.session, &*arena_});
+  PlanRequest mine = request;
+  mine.arena = &*arena_;
+  routes_.emplace(*FoldConstantsInQuery(query, {request.session, &*arena_}), mine);
   formats_.assign(request.result_formats.begin(), request.result_formats.end());
   allow_pass_through_ = request.allow_pass_through;
   state_ = State::kReady;
@@ -30,7 +32,7 @@ const PlannedStatement* PlanCache::Find(const Query& query, const PlanRequest& r
       !std::equal(formats_.begin(), formats_.end(), request.result_formats.begin(),
                   request.result_formats.end()))
     return nullptr;
-  std::optional<RouteKey> route = FindRoute(*folded_, request);
+  std::optional<RouteKey> route = routes_->Find(request);
   if (!route) return nullptr;
   for (const auto& [key, plan] : plans_)
     if (key == *route) return plan;

@@ -25,7 +25,7 @@ class PlanCache {
   // In shared memory: the io worker reads a plan's SQL in place.
   SharedBlocks blocks_;
   std::optional<Arena> arena_;
-  const Query* folded_ = nullptr;
+  std::optional<RouteFinder> routes_;
   // What the plans were made for, beside the parameters' values.
   std::vector<int16_t> formats_;
   bool allow_pass_through_ = false;

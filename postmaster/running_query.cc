@@ -7,6 +7,8 @@
 #include "common/bytes.h"
 #include "executor/node.h"
 #include "executor/plan_streams.h"
+#include "executor/row_writer.h"
+#include "postmaster/child_process.h"
 #include "postmaster/distributed_transaction.h"
 #include "postmaster/lease_set.h"
 #include "postmaster/plan_cache.h"
@@ -66,8 +68,9 @@ const ConnectionSpec* ConnectionSpecFor(const QuerySession& session, Oid server,
 }
 
 RunningQuery::RunningQuery(const QuerySession& session, const Query& query,
-                           const QueryOptions& options) {
-  MakeContext(session, options);
+                           const QueryOptions& options)
+    : session_(session) {
+  MakeContext(options);
   PlannerSettings planner = PlannerSettingsOf(*session.settings);
   PlanRequest request;
   request.catalog = session.catalog.get();
@@ -85,8 +88,9 @@ RunningQuery::RunningQuery(const QuerySession& session, const Query& query,
 }
 
 RunningQuery::RunningQuery(const QuerySession& session, const Planner& plan,
-                           const QueryOptions& options) {
-  MakeContext(session, options);
+                           const QueryOptions& options)
+    : session_(session) {
+  MakeContext(options);
   plan_ = plan(&arena_);
 }
 
@@ -131,24 +135,20 @@ void RunningQuery::Finish() {
   view_snapshot_.reset();
 }
 
-void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& options) {
+void RunningQuery::MakeContext(const QueryOptions& options) {
   // Workers read the settings and parameters in place, so they lie in the shared arena too.
   context_.shared_arena = &arena_;
-  context_.settings = arena_.New<SessionSettings>(*session.session_settings);
-  context_.work_mem_bytes = session.settings->Integer("work_mem") * 1024;
+  context_.settings = arena_.New<SessionSettings>(*session_.session_settings);
+  context_.work_mem_bytes = session_.settings->Integer("work_mem") * 1024;
   context_.chunks_per_stream =
-      static_cast<uint32_t>(session.settings->Integer("chunks_per_stream"));
-  context_.temp_directory = arena_.CopyString(session.temp_directory);
-  spill_delay_ms_ = static_cast<int>(session.settings->Integer("spill_delay"));
-  context_.admission_timeout_us = session.settings->Integer("admission_timeout") * 1000;
-  context_.silence_timeout_us = session.settings->Integer("shard_silence_timeout") * 1000;
-  leases_ = session.leases;
-  transaction_ = session.transaction;
-  catalog_ = session.catalog;
-  settings_version_ = session.settings->version();
-  user_ = session.user;
-  view_snapshot_ = session.view_snapshot;
-  if (DistributedTransaction* transaction = session.transaction) {
+      static_cast<uint32_t>(session_.settings->Integer("chunks_per_stream"));
+  context_.temp_directory = arena_.CopyString(session_.temp_directory);
+  spill_delay_ms_ = static_cast<int>(session_.settings->Integer("spill_delay"));
+  context_.admission_timeout_us = session_.settings->Integer("admission_timeout") * 1000;
+  context_.silence_timeout_us = session_.settings->Integer("shard_silence_timeout") * 1000;
+  settings_version_ = session_.settings->version();
+  view_snapshot_ = std::move(session_.view_snapshot);
+  if (DistributedTransaction* transaction = session_.transaction) {
     transaction->TakeSnapshots();
     context_.transaction = [this, transaction](Oid server) {
       StreamTransaction found = transaction->For(server);
@@ -157,13 +157,13 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
     };
     context_.gate_snapshots = transaction->gates_snapshots();
   }
-  context_.share_snapshots = [this, session](std::span<const ServerStreams> servers) {
+  context_.share_snapshots = [this](std::span<const ServerStreams> servers) {
     std::vector<ServerStreams> outside;  // of the session's own transaction
     for (const ServerStreams& each : servers)
       if (TransactionOn(context_, each.server).pin == 0) outside.push_back(each);
     if (outside.empty()) return ExecutorContext::Snapshots();
     snapshots_ =
-        std::make_unique<StatementSnapshots>(session, context_.gate_snapshots, outside, &arena_);
+        std::make_unique<StatementSnapshots>(session_, context_.gate_snapshots, outside, &arena_);
     return ExecutorContext::Snapshots(
         [this](Oid server, uint32_t nth) { return snapshots_->For(server, nth); });
   };
@@ -176,23 +176,21 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
         MakeConstantColumn(param.type, arena_.CopyString(param.value), param.is_null, &arena_);
   }
   context_.params = params;
-  context_.connect = [this, session](Oid server) {
-    return ConnectionSpecFor(session, server, &arena_);
-  };
-  context_.join_for_write = [transaction = session.transaction](std::span<const Oid> servers,
-                                                                bool one_statement) {
+  context_.connect = [this](Oid server) { return ConnectionSpecFor(session_, server, &arena_); };
+  context_.join_for_write = [transaction = session_.transaction](std::span<const Oid> servers,
+                                                                 bool one_statement) {
     if (transaction != nullptr) transaction->JoinForWrite(servers, one_statement);
   };
-  context_.partition_rule = [session](Oid relation) -> RouteRows {
-    auto router = std::make_shared<PartitionRouter>(*session.catalog,
-                                                    session.catalog->relations.at(relation));
+  context_.partition_rule = [this](Oid relation) -> RouteRows {
+    auto router = std::make_shared<PartitionRouter>(*session_.catalog,
+                                                    session_.catalog->relations.at(relation));
     return
         [router](const Batch& keys, std::span<uint32_t> targets) { router->Route(keys, targets); };
   };
-  context_.scan_view = [this, session](const ViewScanPlan& scan) {
+  context_.scan_view = [this](const ViewScanPlan& scan) {
     // All views of a statement are read at one epoch.
     if (view_snapshot_ == nullptr) {
-      view_snapshot_ = LookAtViews(session.settings->Text("data_directory"));
+      view_snapshot_ = LookAtViews(session_.settings->Text("data_directory"));
       if (view_snapshot_ == nullptr)
         Throw(sqlstate::kObjectNotInPrerequisiteState,
               "materialized view \"{}\" has not been populated", scan.relation_name);
@@ -200,8 +198,8 @@ void RunningQuery::MakeContext(const QuerySession& session, const QueryOptions& 
     view_snapshot_->CheckReadable(scan.relation);
     return view_snapshot_->Scan(scan.relation, scan.columns, scan.index);
   };
-  context_.scan_virtual = [session](std::string_view name, const VirtualRowSink& row) {
-    ScanVirtualTable(session, name, row);
+  context_.scan_virtual = [this](std::string_view name, const VirtualRowSink& row) {
+    ScanVirtualTable(session_, name, row);
   };
 }
 
@@ -217,7 +215,7 @@ void CollectServers(const Plan& plan, std::set<Oid>* servers) {
 
 // What must be known of all servers of the plan before it begins.
 void RunningQuery::JoinServers() {
-  if (transaction_ == nullptr) return;
+  if (session_.transaction == nullptr) return;
   if (AnyRecovering()) {
     std::set<Oid> servers;
     CollectServers(*plan_->root, &servers);
@@ -225,67 +223,118 @@ void RunningQuery::JoinServers() {
     for (const InitPlan& init : plan_->init_plans) CollectServers(*init.plan, &servers);
     for (const SubPlan& sub : plan_->sub_plans) CollectServers(*sub.plan, &servers);
     // Others than servers' oids are tables with sockets of their own.
-    std::erase_if(servers, [&](Oid server) { return !catalog_->servers.contains(server); });
+    std::erase_if(servers, [&](Oid server) { return !session_.catalog->servers.contains(server); });
     std::vector<Oid> all(servers.begin(), servers.end());
-    if (all.size() > 1) transaction_->AwaitRecovery(all);
+    if (all.size() > 1) session_.transaction->AwaitRecovery(all);
   }
   if (plan_->written_servers.empty()) return;
   if (plan_->writes)
-    transaction_->JoinForWrite(plan_->written_servers, plan_->one_statement_each);
+    session_.transaction->JoinForWrite(plan_->written_servers, plan_->one_statement_each);
   else
-    transaction_->JoinForLocks(plan_->written_servers);
+    session_.transaction->JoinForLocks(plan_->written_servers);
 }
 
 Executor& RunningQuery::executor() {
-  if (executor_ == nullptr) JoinServers();
+  if (executor_ == nullptr) {
+    UseTimeSlices(TimeSlices::kShort);
+    JoinServers();
+  }
   if (executor_ == nullptr) executor_ = std::make_unique<Executor>(*plan_, context_);
   return *executor_;
 }
 
 uint64_t RunningQuery::Run(RowSink* sink, uint64_t rows_max) {
   if (done_) return 0;
-  if (executor_ == nullptr && !let_go_ && rows_max == 0 && CanBorrow()) {
-    if (std::optional<uint64_t> rows = RunBorrowed(sink)) return *rows;
+  if (executor_ == nullptr && !let_go_ && rows_max == 0) {
+    if (const ForeignScanPlan* scan = OnlyStatement())
+      if (std::optional<uint64_t> rows = RunBorrowed(*scan, sink)) return *rows;
   }
   if (!let_go_) executor();
   ClientWatch watch(sink->client(), spillable() ? spill_delay_ms_ : -1);
   return plan_->pass_through ? RunSlices(sink, rows_max) : RunBatches(sink, rows_max);
 }
 
-// One SELECT on one shard, outside of a transaction's pinned connection, with nothing left to do
-// here.
-bool RunningQuery::CanBorrow() const {
-  if (leases_ == nullptr || context_.instrument || !plan_->pass_through || plan_->copy_out ||
-      plan_->root->kind != PlanKind::kForeignScan || !plan_->init_plans.empty())
-    return false;
-  const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
-  if (scan.row_limit != 0 || scan.locks || !scan.sql.starts_with("SELECT ")) return false;
-  return context_.transaction == nullptr || context_.transaction(scan.server).pin == 0;
+// Where the whole comes to one statement on one shard that leaves nothing to do here: a SELECT
+// whose rows pass through, or a change that returns none.
+const ForeignScanPlan* RunningQuery::OnlyStatement() const {
+  if (session_.leases == nullptr || context_.instrument || plan_->copy_out ||
+      !plan_->init_plans.empty() || !plan_->ctes.empty())
+    return nullptr;
+  const Plan* root = plan_->root;
+  if (root->kind == PlanKind::kModify) {
+    const auto& modify = static_cast<const ModifyPlan&>(*root);
+    if (modify.method != ModifyMethod::kRemote || !modify.output.empty()) return nullptr;
+    root = root->children[0];
+  } else if (!plan_->pass_through) {
+    return nullptr;
+  }
+  if (root->kind != PlanKind::kForeignScan) return nullptr;
+  const auto& scan = static_cast<const ForeignScanPlan&>(*root);
+  bool fits =
+      scan.row_limit == 0 && !scan.lines && (scan.writes || scan.sql.starts_with("SELECT "));
+  return fits ? &scan : nullptr;
 }
 
 // On a shard's connection that is lent to this session, if there is one. If not, the io worker runs
 // the statement, and lends the connection for the next.
-std::optional<uint64_t> RunningQuery::RunBorrowed(RowSink* sink) {
-  Oid server = static_cast<const ForeignScanPlan&>(*plan_->root).server;
-  LeaseSet::Origin origin{server, catalog_, settings_version_, user_};
+std::optional<uint64_t> RunningQuery::RunBorrowed(const ForeignScanPlan& scan, RowSink* sink) {
+  JoinServers();
+  DistributedTransaction* transaction = session_.transaction;
+  if (transaction != nullptr && transaction->TakesPart(scan.server)) return RunHeld(scan, sink);
+  // One that takes its snapshots together, with its first statement, is the io worker's.
+  if (context_.transaction != nullptr && context_.transaction(scan.server).pin != 0)
+    return std::nullopt;
+  LeaseSet::Origin origin{scan.server, session_.catalog, settings_version_, session_.user};
   const ConnectionSpec* spec = nullptr;
-  std::optional<LeaseSet::Found> found = leases_->Find(origin);
+  std::optional<LeaseSet::Found> found = session_.leases->Find(origin);
   if (!found) {
-    spec = context_.connect(server);
-    found = leases_->Find(origin, *spec);
+    spec = context_.connect(scan.server);
+    found = session_.leases->Find(origin, *spec);
   }
   if (found) {
-    if (auto rows = RunOn(found->connection, found->server_name, sink)) return rows;
-    if (spec == nullptr) spec = context_.connect(server);
+    std::optional<uint64_t> rows;
+    try {
+      rows = RunOn(found->connection, found->server_name, scan, {}, sink);
+    } catch (...) {
+      session_.leases->DropUnusable();
+      throw;
+    }
+    session_.leases->DropUnusable();
+    if (rows) return rows;
+    if (spec == nullptr) spec = context_.connect(scan.server);
   }
-  context_.lease = leases_->Want(*spec);
+  context_.lease = session_.leases->Want(*spec);
+  return std::nullopt;
+}
+
+// The same in a transaction that the server takes part in.
+std::optional<uint64_t> RunningQuery::RunHeld(const ForeignScanPlan& scan, RowSink* sink) {
+  DistributedTransaction& transaction = *session_.transaction;
+  if (std::optional<DistributedTransaction::Held> held = transaction.Hold(scan.server)) {
+    bool begun = held->connection->in_transaction();
+    std::optional<uint64_t> rows;
+    try {
+      rows = RunOn(held->connection, held->server_name, scan, held->begin_sql, sink);
+    } catch (...) {
+      transaction.DropBroken();
+      throw;
+    }
+    if (rows) return rows;
+    if (begun) {
+      transaction.DropBroken();
+      transaction.For(scan.server);  // says it
+    }
+    transaction.ForgetHeld(scan.server);
+  }
+  context_.lease = session_.leases->Want(*context_.connect(scan.server));
   return std::nullopt;
 }
 
 // nullopt: the connection was lost before an answer came.
 std::optional<uint64_t> RunningQuery::RunOn(BorrowedConnection* connection,
-                                            std::string_view server_name, RowSink* sink) {
-  const auto& scan = static_cast<const ForeignScanPlan&>(*plan_->root);
+                                            std::string_view server_name,
+                                            const ForeignScanPlan& scan, std::string_view begin_sql,
+                                            RowSink* sink) {
   ExecutionState state{};
   state.statement = plan_;
   state.context = &context_;
@@ -294,18 +343,16 @@ std::optional<uint64_t> RunningQuery::RunOn(BorrowedConnection* connection,
                       MakeStreamParams(scan.params, state),
                       MakeResultFormats(scan.binary, &arena_),
                       !scan.params.empty(),
-                      context_.silence_timeout_us};
-  std::optional<uint64_t> rows;
-  try {
-    rows = connection->Run(
-        query, [&](std::string_view messages) { sink->Messages(messages); },
-        [&] { sink->BeforeWait(); });
-  } catch (...) {
-    leases_->DropUnusable();
-    throw;
-  }
-  leases_->DropUnusable();
-  if (rows) done_ = true;
+                      context_.silence_timeout_us,
+                      begin_sql,
+                      !scan.writes || !begin_sql.empty()};
+  std::optional<uint64_t> rows = connection->Run(
+      query, [&](std::string_view messages) { sink->Messages(messages); },
+      [&] { sink->BeforeWait(); });
+  if (!rows) return rows;
+  done_ = true;
+  UseTimeSlices(TimeSlices::kUsual);
+  if (scan.writes) modified_ = RowsOfTag(connection->command_tag(), server_name);
   return rows;
 }
 

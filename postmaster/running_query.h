@@ -75,11 +75,13 @@ class RunningQuery {
   // What a plan needs of the world, for running what is no plan.
   const ExecutorContext& context() const { return context_; }
   const PlannedStatement& plan() const { return *plan_; }
+  // INSERT, UPDATE, DELETE, once they have run.
+  uint64_t rows_modified() { return modified_ ? *modified_ : executor().rows_modified(); }
   // Starts the executor (without it, EXPLAIN shows the plan).
   Executor& executor();
 
  private:
-  void MakeContext(const QuerySession& session, const QueryOptions& options);
+  void MakeContext(const QueryOptions& options);
   bool spillable() const;
   void Spill(pollfd client);  // until that is ready, or all is in the file
   void SpillSlices(pollfd client);
@@ -92,25 +94,25 @@ class RunningQuery {
   uint64_t RunBatches(RowSink* sink, uint64_t rows_max);
   uint64_t RunSlices(RowSink* sink, uint64_t rows_max);
   void JoinServers();
-  bool CanBorrow() const;
-  std::optional<uint64_t> RunBorrowed(RowSink* sink);
+  const ForeignScanPlan* OnlyStatement() const;
+  std::optional<uint64_t> RunBorrowed(const ForeignScanPlan& scan, RowSink* sink);
+  std::optional<uint64_t> RunHeld(const ForeignScanPlan& scan, RowSink* sink);
   std::optional<uint64_t> RunOn(BorrowedConnection* connection, std::string_view server_name,
+                                const ForeignScanPlan& scan, std::string_view begin_sql,
                                 RowSink* sink);
 
   SharedBlocks blocks_;
   Arena arena_{blocks_, 64 * 1024};
   ExecutorContext context_;
+  QuerySession session_;
   std::shared_ptr<PlanCache> plans_;  // the plan may lie there
   const PlannedStatement* plan_ = nullptr;
   std::shared_ptr<const ViewSnapshot> view_snapshot_;  // once a live view is read
   std::unique_ptr<StatementSnapshots> snapshots_;      // where parts are read one after the other
   std::unique_ptr<Executor> executor_;
   bool done_ = false;
-  LeaseSet* leases_ = nullptr;
-  DistributedTransaction* transaction_ = nullptr;
-  std::shared_ptr<const Catalog> catalog_;
+  std::optional<uint64_t> modified_;  // on a lent connection
   uint64_t settings_version_ = 0;
-  std::string user_;
   // What was claimed beyond the last Run's limit.
   Batch batch_;
   size_t batch_next_ = 0;

@@ -105,8 +105,10 @@ MessageReader::Message Session::ReadMessage() {
   for (;;) {
     ResetLatch(&my_proc->latch);
     HandleIdleRequests();
+    bool look = !std::exchange(just_answered_, false) || client_.may_have_input();
     try {
-      if (auto message = client_.TryTake(false)) return *message;
+      if (look)
+        if (auto message = client_.TryTake(false)) return *message;
     } catch (const QueryError& e) {
       throw FatalError{e.error};  // where the next message begins is lost
     }
@@ -211,6 +213,7 @@ void Session::SendReady() {
   message.End();
   ready_wanted_ = false;
   client_.Flush(false);
+  just_answered_ = true;
 }
 
 // What a simple query's last statement did is committed before the client is told that it is done.
@@ -261,13 +264,14 @@ void Session::HandleError(const Error& error) {
   bool with_text = least != "log" && least != "fatal" && least != "panic";
   // A syntax error's message quotes what is near it.
   if (error.state == sqlstate::kSyntaxError &&
-      current_text_.find("<redacted>") != std::string::npos)
+      current_text_.find("<redacted>") != std::string_view::npos)
     logged.message = "syntax error in a statement with a password";
-  if (with_text && !current_text_.empty()) logged.message += "  STATEMENT: " + current_text_;
+  if (with_text && !current_text_.empty())
+    logged.message.append("  STATEMENT: ").append(current_text_);
   LogError(LogLevel::kError, logged);
   statement_deadline_us = 0;
   client_socket = -1;
-  current_text_.clear();
+  current_text_ = {};
   if (transaction_.in_block()) {
     DropPortals(transaction_.level());
     distributed_.OnError();
@@ -290,10 +294,13 @@ void Session::HandleError(const Error& error) {
 void Session::BeginStatement(std::string_view text) {
   ends_message_ = false;
   if (transaction_.state() == TransactionState::kNone) StartTransaction();
-  current_text_ = RedactPasswords(text);
+  // The messages of the extended protocol name the same statement one after the other.
+  bool shown = text == shown_text_;
+  if (!shown) shown_text_ = RedactPasswords(text);
+  current_text_ = shown_text_;
   statement_start_us_ = MonotonicUs();
   int64_t now = PostgresNow();
-  ReportQuery(current_text_, now);
+  ReportQuery(current_text_, shown, now);
   ReportState(ActivityState::kActive, transaction_.started_at());
   RefreshSettings();
   session_settings_.now = transaction_.started_at();
@@ -326,7 +333,7 @@ void Session::EndStatement(std::string_view what) {
               fmt::format("duration: {}.{:03} ms  {}: {}", took_us / 1000, took_us % 1000, what,
                           current_text_));
   }
-  current_text_.clear();
+  current_text_ = {};
 }
 
 void Session::RefreshCatalog() {
@@ -341,17 +348,19 @@ void Session::RefreshSettings() {
   ReportApplicationName(settings_.Text("application_name"));
 }
 
-QuerySession Session::MakeQuerySession() {
-  QuerySession session;
-  session.transaction = &distributed_;
+const QuerySession& Session::MakeQuerySession() {
+  QuerySession& session = query_session_;
   session.catalog = catalog_;
+  if (query_session_version_ == settings_.version()) return session;
+  query_session_version_ = settings_.version();
+  session.transaction = &distributed_;
   session.settings = &settings_;
   session.session_settings = &session_settings_;
   session.user = current_user();
   session.database = database_;
   session.data_directory = config_.directory;
   session.temp_directory = TempDirectory(settings_, config_.directory);
-  if (settings_.Boolean("lend_connections")) session.leases = leases_.get();
+  session.leases = settings_.Boolean("lend_connections") ? leases_.get() : nullptr;
   return session;
 }
 

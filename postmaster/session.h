@@ -91,7 +91,7 @@ class Session {
   void RequireNotFailed(const Statement& statement) const;
   void RefreshCatalog();
   void RefreshSettings();
-  QuerySession MakeQuerySession();
+  const QuerySession& MakeQuerySession();
 
   // --- session_query.cc: simple queries, and what both protocols share
   void SimpleQuery(std::string_view text);
@@ -217,17 +217,23 @@ class Session {
   std::vector<Oid> new_views_;  // materialized views that this transaction has made
   Transaction transaction_;
   std::unique_ptr<LeaseSet> leases_;  // before the portals, whose queries use them
-  DistributedTransaction distributed_{[this] { return MakeQuerySession(); }};
+  QuerySession query_session_;
+  uint64_t query_session_version_ = 0;  // of the settings that it was made of
+  DistributedTransaction distributed_{
+      [this]() -> const QuerySession& { return MakeQuerySession(); }};
   std::map<std::string, std::shared_ptr<Statement>> statements_;
   // What Parse made last, with its text: drivers that prepare nothing send the same text again and
   // again, and find its analysis and its plans here.
   std::deque<std::pair<std::string, std::shared_ptr<Statement>>> recent_;
   std::map<std::string, std::shared_ptr<Portal>> portals_;
-  bool ready_wanted_ = true;   // ReadyForQuery is due before the next read
-  bool ends_message_ = false;  // the statement that runs is the last of a simple query
-  bool skip_to_sync_ = false;  // after an error in the extended protocol
-  bool extended_ = false;      // the message being served is of the extended protocol
-  std::string current_text_;   // for the log
+  bool ready_wanted_ = true;       // ReadyForQuery is due before the next read
+  bool just_answered_ = false;     // … and has just left: the next message cannot be here yet
+  bool ends_message_ = false;      // the statement that runs is the last of a simple query
+  bool skip_to_sync_ = false;      // after an error in the extended protocol
+  bool extended_ = false;          // the message being served is of the extended protocol
+  std::string shown_text_;         // of the last statement, without passwords
+  std::string_view current_text_;  // the same while it runs, for the log
+  uint64_t defaults_applied_ = 0;  // settings' version at which a transaction's are its defaults
   int64_t statement_start_us_ = 0;
 };
 

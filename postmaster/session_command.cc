@@ -121,7 +121,7 @@ uint64_t Session::RunInsert(const std::string& sql) {
     auto running = MakeRunning(statement.get(), &arena, options);
     TextSink sink(statement->columns.size(), session_settings_);
     running->Run(&sink, 0);
-    return running->executor().rows_modified();
+    return running->rows_modified();
   } catch (QueryError& failure) {
     failure.error.position = 0;  // it would be one in `sql`, not in the client's text
     throw;
@@ -133,12 +133,14 @@ uint64_t Session::RunInsert(const std::string& sql) {
 void Session::StartTransaction() {
   transaction_.Start(PostgresNow());
   settings_.BeginLevel();
+  if (defaults_applied_ == settings_.version()) return;
   for (const char* name : {"isolation", "read_only", "deferrable"}) {
     std::string current = fmt::format("transaction_{}", name);
     const std::string& wanted = settings_.Text("default_" + current);
     if (settings_.Text(current) != wanted)
       settings_.Set(current, wanted, SettingSource::kSession, true);
   }
+  defaults_applied_ = settings_.version();
 }
 
 void Session::Commit() {

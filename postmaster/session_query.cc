@@ -29,11 +29,11 @@ std::string QueryTag(RunningQuery* running, uint64_t rows_sent) {
     case QueryCommand::kSelect:
       break;
     case QueryCommand::kInsert:
-      return fmt::format("INSERT 0 {}", running->executor().rows_modified());
+      return fmt::format("INSERT 0 {}", running->rows_modified());
     case QueryCommand::kUpdate:
-      return fmt::format("UPDATE {}", running->executor().rows_modified());
+      return fmt::format("UPDATE {}", running->rows_modified());
     case QueryCommand::kDelete:
-      return fmt::format("DELETE {}", running->executor().rows_modified());
+      return fmt::format("DELETE {}", running->rows_modified());
   }
   return fmt::format("SELECT {}", rows_sent);
 }

@@ -1,5 +1,6 @@
 #include "postmaster/settings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -253,6 +254,7 @@ std::vector<std::string> Settings::PlaceholderNames() const {
   std::vector<std::string> names;
   for (const auto& [key, entry] : entries_)
     if (entry.info == nullptr) names.push_back(key);
+  std::ranges::sort(names);
   return names;
 }
 
@@ -375,6 +377,7 @@ std::vector<std::pair<std::string, std::string>> Settings::TakeReports() {
     entry.reported = now;
     changed.emplace_back(entry.info->name, now);
   }
+  std::ranges::sort(changed);
   return changed;
 }
 

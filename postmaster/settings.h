@@ -3,11 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "common/error.h"
@@ -97,7 +97,11 @@ class Settings {
   static Value Parse(const SettingInfo* info, std::string_view name, std::string_view text);
   void Assign(Entry* entry, const std::string& key, Value value, bool local);
 
-  std::map<std::string, Entry, std::less<>> entries_;  // by lower-case name
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+  std::unordered_map<std::string, Entry, NameHash, std::equal_to<>> entries_;  // lower-case names
   std::vector<Saved> saved_;
   Guard guard_;
   int level_ = 0;

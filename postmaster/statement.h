@@ -67,7 +67,8 @@ struct TextRows {
 struct Portal {
   std::string name;
   std::shared_ptr<Statement> statement;
-  std::unique_ptr<Arena> arena = std::make_unique<Arena>();  // the parameters' values
+  std::unique_ptr<Arena> arena =
+      std::make_unique<Arena>(HeapBlocks(), 2048);  // the parameters' values
   std::vector<PlanRequest::Param> params;
   std::vector<int16_t> formats;
   int level = 1;             // of the transaction it was made in

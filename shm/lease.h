@@ -7,6 +7,8 @@
 // by itself, one statement after the other, until it gives the connection back (kGiveBack) between
 // two statements: because it was recalled, idle for a while, or wants other settings; or in the
 // middle of one, because of a cancel or an error: then the connection is closed, never used again.
+// The session's transaction may run on it; what it cannot do by itself there the io worker goes on
+// with, on the same connection, which becomes the transaction's pin's.
 //
 //    kNone ──backend──► kWanted ──io worker──► kLent ──backend──► kReturned ──io worker──► kNone
 //                          └────── io worker: not lent ───────────────────────────────────► kNone
@@ -27,6 +29,7 @@ enum class LeaseState : uint32_t { kNone, kWanted, kLent, kReturned };
 enum class LeaseEnd : uint32_t {
   kReady,   // after its ReadyForQuery
   kCancel,  // a statement may be running: it is cancelled and the connection closed
+  kPinned,  // as kReady, but it is `pin`'s, whose transaction may run there
 };
 
 // Names that a borrower prepares at most: "lent_0" … on each connection.
@@ -42,7 +45,9 @@ struct Lease {
   uint32_t address_bytes;
   // Written by the backend before kReturned.
   LeaseEnd end;
-  uint32_t statements;  // names that it has prepared
+  uint32_t statements;      // names that it has prepared
+  uint64_t pin;             // kPinned, with …
+  char transaction_status;  // … what ReadyForQuery said last
   // The io worker's own.
   void* connection;
 };

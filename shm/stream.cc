@@ -88,7 +88,8 @@ void OpenStreams(StreamGroup* group) {
   int64_t now = MonotonicUs();
   for (size_t i = 0; i < group->streams.size(); i++) {
     Stream& stream = group->streams[i];
-    SLUICE_ASSERT(stream.group == group && stream.index == i && stream.chunk_quota >= 2);
+    SLUICE_ASSERT(stream.group == group && stream.index == i);
+    SLUICE_ASSERT(stream.chunk_quota >= 2 || stream.kind == StreamKind::kGate);
     stream.submitted_us.store(now, std::memory_order_relaxed);
     // L3: the request publishes it.
     if (stream.lease != nullptr)
@@ -99,13 +100,17 @@ void OpenStreams(StreamGroup* group) {
   SubmitRequest({RequestKind::kOpen, group, 0, 0});
 }
 
-void CloseStreams(StreamGroup* group) {
-  if (group->state.load(std::memory_order_relaxed) == GroupState::kNew) return;
-  HoldInterrupts hold;
+void BeginCloseStreams(StreamGroup* group) {
   // Where all streams have ended the io worker may have let go by itself: no need to ask.
   bool closed_already = group->state.load(std::memory_order_acquire) == GroupState::kClosed;
   if (!closed_already && group->close_wanted.exchange(1, std::memory_order_acq_rel) == 0)
     SubmitRequest({RequestKind::kClose, group, 0, 0});
+}
+
+void CloseStreams(StreamGroup* group) {
+  if (group->state.load(std::memory_order_relaxed) == GroupState::kNew) return;
+  HoldInterrupts hold;
+  BeginCloseStreams(group);
   for (;;) {
     ResetLatch(&my_proc->latch);
     bool closed = group->state.load(std::memory_order_acquire) == GroupState::kClosed;  // G1

@@ -51,6 +51,10 @@ enum class StreamKind : uint8_t {
   // START_REPLICATION … LOGICAL on a connection with replication=database: CopyData come back
   // (XLogData and keepalives, whole), without end; `confirmed_lsn` is what the shard is told.
   kReplication,
+  // No statement: holds its group's gate on the server while the backend carries out a decision
+  // itself, on a lent connection. `state` becomes kRunning when the gate is there; the backend's
+  // close ends it.
+  kGate,
   kReplay,  // tests and benchmarks: slices from a prepared buffer, see fdw/replay.h
 };
 
@@ -78,7 +82,7 @@ struct Stream {
   std::span<const int16_t> result_formats;  // as in Bind: none = text, one for all, or one a column
   uint32_t row_limit;    // Execute's limit; 0 = none. With a limit: portal is kept only if pinned
   bool prepare;          // worth a named statement on the connection (bounded cache there)
-  uint32_t chunk_quota;  // ≥ 2; reserved at admission
+  uint32_t chunk_quota;  // ≥ 2; reserved at admission; kGate: 0
   ReadyQueue* output;    // one for all streams of an Append, or one each for an ordered merge
   ReadyQueue* input;     // kCopyIn: rows of CopyData payload; its kEnd ends the COPY
   // Who fills chunks on this stream's quota, to be woken when one of them returns: the io worker,
@@ -94,6 +98,7 @@ struct Stream {
   // The transaction's number on its server (txid_current): of a PREPARE TRANSACTION (kPrepare) what
   // the io worker found, written as `state` is; of a COMMIT PREPARED (kDecision) given, 0: unknown.
   uint64_t xid = 0;
+  bool carried_out = false;    // kGate: whether `sql` was; written before the group is closed
   int64_t silence_timeout_us;  // error if the shard sends nothing for so long while unthrottled; 0
                                // never
 
@@ -196,5 +201,7 @@ bool ChunksAreShort();
 // the group's queues then. Close of a group that was never opened does nothing.
 void OpenStreams(StreamGroup* group);
 void CloseStreams(StreamGroup* group);
+// Only asks for it: the group's memory stays until a CloseStreams.
+void BeginCloseStreams(StreamGroup* group);
 
 }  // namespace sluice

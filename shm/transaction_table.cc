@@ -156,8 +156,12 @@ std::vector<PinnedRow> ReadPinned() {
     if (pin == 0) continue;
     PinnedRow row{pin, entry.instance.load(std::memory_order_acquire),
                   entry.backend_pid.load(std::memory_order_acquire)};
-    // Pins are never used twice: the same one still stands with the same values.
-    if (entry.pin.load(std::memory_order_relaxed) == pin) rows.push_back(row);
+    // Pins are never used twice: the same one still stands with the same values. A borrower's may
+    // have changed: such a wait is not there when it is looked for again.
+    if (entry.pin.load(std::memory_order_relaxed) != pin) continue;
+    if ((pin & kLentTo) != 0)
+      row.pin = transaction_table->slots[pin & ~kLentTo].pin.load(std::memory_order_relaxed);  // T6
+    if (row.pin != 0) rows.push_back(row);
   }
   return rows;
 }

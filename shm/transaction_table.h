@@ -46,12 +46,15 @@ struct alignas(64) TransactionSlot {
 };
 
 // Which process of a server works for which pin, for the deadlock detector. T8: written by the io
-// worker only: `pin` is 0 while the rest changes, and stored (release) last.
+// worker only: `pin` is 0 while the rest changes, and stored (release) last. A lent connection
+// works for whatever its borrower's transaction is: there kLentTo and the borrower's number stand
+// for the pin.
 struct PinnedConnection {
   std::atomic<uint64_t> pin;       // 0: free
   std::atomic<uint64_t> instance;  // HashInstance of where it is connected to
   std::atomic<uint32_t> backend_pid;
 };
+inline constexpr uint64_t kLentTo = uint64_t{1} << 63;
 inline constexpr uint32_t kPinnedConnectionsMax = 4096;  // deadlocks beyond are not seen
 // Servers with decisions of an earlier epoch that are known one by one.
 inline constexpr uint32_t kRecoveringServersMax = 64;
