@@ -146,11 +146,12 @@ void ViewWorker::PrepareDecoder(ViewSource* source) {
   source->decoder = std::make_unique<RowDecoder>(source->columns, session_settings_);
 }
 
-const ConnectionSpec* ViewWorker::Connect(Oid server, const std::string& user, bool replication,
-                                          Arena* arena) {
+const ConnectionSpec* ViewWorker::Connect(const Catalog& catalog, Oid server,
+                                          const std::string& user, bool replication,
+                                          Arena* arena) const {
   ConnectionLimits limits;
   limits.connections_max = static_cast<uint32_t>(settings_->Integer("connections_per_server"));
-  return MakeConnectionSpec(*catalog_, server, user, RemoteSettings{}, limits, arena, replication);
+  return MakeConnectionSpec(catalog, server, user, RemoteSettings{}, limits, arena, replication);
 }
 
 ShardFeed* ViewWorker::FeedOf(Oid server, const std::string& user) {
@@ -158,11 +159,14 @@ ShardFeed* ViewWorker::FeedOf(Oid server, const std::string& user) {
   if (feed == nullptr) {
     std::unique_ptr<ViewSnapshot> snapshot = store_->Snapshot();
     std::optional<std::string> record = snapshot->Get(fmt::format("feed/{}", server));
-    feed = std::make_unique<ShardFeed>(server, catalog_->servers.at(server).name, instance_,
-                                       record ? FeedRecord::Parse(*record) : FeedRecord{},
-                                       [this, server, user](bool replication, Arena* arena) {
-                                         return Connect(server, user, replication, arena);
-                                       });
+    feed = std::make_unique<ShardFeed>(
+        server, catalog_->servers.at(server).name, instance_,
+        record ? FeedRecord::Parse(*record) : FeedRecord{},
+        [this, server, user, known = catalog_](bool replication, Arena* arena) mutable {
+          // A server that was dropped still has our slot.
+          if (catalog_->servers.contains(server)) known = catalog_;
+          return Connect(*known, server, user, replication, arena);
+        });
     if (snapshot->Get(SlotKey(server)) == user)
       feed->Announced();
     else

@@ -138,8 +138,8 @@ class ViewWorker {
   size_t WorkerMemory() const;  // bytes that it may take
   void DivideMemory();
   ShardFeed* FeedOf(Oid server, const std::string& user);
-  const ConnectionSpec* Connect(Oid server, const std::string& user, bool replication,
-                                Arena* arena);
+  const ConnectionSpec* Connect(const Catalog& catalog, Oid server, const std::string& user,
+                                bool replication, Arena* arena) const;
   bool PollAll(int64_t now_us);
   uint64_t PieceRows(const ViewSource& source, const ViewLeaf& leaf, int64_t now_us);
   int TimeoutMs(int64_t now_us) const;

@@ -301,6 +301,26 @@ TEST_F(ViewChanges, WhatIsNotInTheStreamIsNoticed) {
   OnShards("DROP TABLE p");
 }
 
+// Its slot there goes too.
+TEST_F(ViewChanges, AServerIsDroppedWithTheViewsThatReadIt) {
+  Shard(1).Must("CREATE TABLE far (id int PRIMARY KEY); INSERT INTO far VALUES (1), (2)");
+  std::string port = Shard(1).Value("SHOW port");
+  client_->Must(
+      fmt::format("CREATE SERVER extra FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host "
+                  "'127.0.0.1', port '{}', dbname 'postgres')",
+                  port));
+  client_->Must("CREATE USER MAPPING FOR public SERVER extra OPTIONS (user 'postgres')");
+  client_->Must("CREATE FOREIGN TABLE far (id int) SERVER extra");
+  MakeView("of_far", "SELECT count(*) AS n FROM far");
+  EXPECT_EQ(client_->Value("SELECT n FROM of_far"), "2");
+  EXPECT_EQ(Slots(), "1 1");
+  client_->Must("DROP SERVER extra CASCADE");
+  EXPECT_EQ(client_->Query("SELECT n FROM of_far").sqlstate, "42P01");
+  EXPECT_TRUE(Eventually([&] { return Slots() == "0 0"; }, 20)) << Slots();
+  client_->Must("FLUSH");
+  Shard(1).Must("DROP TABLE far");
+}
+
 // Partitions of a table here, on servers: they are in the views as soon as they are in the table,
 // and no longer.
 TEST_F(ViewChanges, PartitionsOnServersComeAndGo) {
