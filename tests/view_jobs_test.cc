@@ -427,6 +427,30 @@ TEST_F(ViewJobs, AFailedJobLeavesNothingBehind) {
 }
 
 // 10
+TEST_F(ViewJobs, ABackfillYieldsToLiveChanges) {
+  MakeTable("a", "id int PRIMARY KEY, n int, t text", 250000, "i, i % 1000, 'row ' || i");
+  MakeTable("live", "id int PRIMARY KEY", 1, "i");
+  MakeView("now", "SELECT count(*) AS n FROM live");
+  client_->Must("SET background_ddl = on");
+  MakeView("m1", "SELECT n, count(*) AS c, max(t) AS t FROM a GROUP BY n");
+  MakeView("m2", "SELECT x.id, y.t FROM a x JOIN a y ON x.id = y.id + 1");
+  Client shard = Shard(1);
+  int seen = 0;
+  double longest = 0;
+  while (State("m2") != "created") {
+    shard.Must(fmt::format("INSERT INTO live VALUES ({})", ++seen));
+    auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(Eventually(
+        [&] { return client_->Value("SELECT n FROM now") == std::to_string(seen + 2); }, 20));
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    longest = std::max(longest, took.count());
+  }
+  EXPECT_GT(seen, 5);
+  EXPECT_LT(longest, 2.0);
+  printf("%d changes were seen during the backfill, each within %.0f ms\n", seen, longest * 1000);
+}
+
+// 10
 TEST_F(ViewJobs, ALimitOfRowsASecondIsKept) {
   MakeTable("a", "id int PRIMARY KEY", 2000, "i");
   MakePaused("m1", "SELECT * FROM a");
