@@ -69,6 +69,10 @@ class Connection final : public RemoteSocket::User {
   void Send();
   StatementCache& statements() { return statements_; }
   bool busy() const { return stream_ != nullptr || !steps_.empty(); }
+  // What the shard has said to the step at work; null: no error so far.
+  const RemoteError* answered_error() const {
+    return steps_.empty() || !steps_.front().error ? nullptr : &*steps_.front().error;
+  }
   bool in_transaction() const { return transaction_status_ != 'I'; }
   size_t unsent_bytes() const { return socket_.unsent_bytes(); }
   // Whether it is worth trying the stream's statement again on another connection: this one was

@@ -41,7 +41,7 @@ struct TxidSnapshot {
 struct SharedSnapshot {
   bool exporter_chosen = false;
   std::string id;              // empty: not exported yet
-  std::optional<Error> error;  // the export failed
+  std::optional<Error> error;  // the export failed, or the exporter's statement after it
   uint32_t importers = 0;      // that have neither imported it nor given up
   std::vector<PostgresStream*> waiting;
   Connection* exporter = nullptr;  // to be told when importers is 0

@@ -255,15 +255,27 @@ void PostgresStream::OnPreludeDone(const Step& step) {
       connection_->Hold(snapshot_);
     }
     for (PostgresStream* waiting : std::exchange(snapshot_->waiting, {})) waiting->SendRequest();
-  } else if (importer_) {
-    LeaveSnapshot(nullptr);
   }
-  if (!step.error) return;
-  // The statement is on its way already, but what it answers is not what was asked. Where the
-  // exporter's connection was lost, that is the reason, not the snapshot's name that means nothing
-  // any more.
-  bool exporter_lost = snapshot_ != nullptr && !exporter_ && snapshot_->error;
-  connection_->FailStream(exporter_lost ? *snapshot_->error : FromShard(*step.error));
+  // The statement is on its way already, but what it answers is not what was asked.
+  std::optional<Error> failed;
+  if (step.error) failed = ExporterError();
+  if (step.error && !failed) failed = FromShard(*step.error);
+  if (importer_) LeaveSnapshot(nullptr);
+  if (failed) connection_->FailStream(*failed);
+}
+
+// Where the exporter's statement failed or its connection was lost, that is the reason, not the
+// snapshot's name that means nothing any more.
+std::optional<Error> PostgresStream::ExporterError() const {
+  if (snapshot_ == nullptr || exporter_) return std::nullopt;
+  if (snapshot_->error) return snapshot_->error;
+  const RemoteError* said =
+      snapshot_->exporter == nullptr ? nullptr : snapshot_->exporter->answered_error();
+  if (said == nullptr) return std::nullopt;
+  Error error = said->error;
+  error.context += fmt::format("{}remote SQL command on server \"{}\"",
+                               error.context.empty() ? "" : "\n", pool_->server_name());
+  return error;
 }
 
 // Gives up the part in the shared snapshot, because it is over or not needed any more.
@@ -285,6 +297,8 @@ void PostgresStream::LeaveSnapshot(const Error* error) {
     for (PostgresStream* waiting : std::exchange(snapshot->waiting, {})) {
       waiting->connection_->FailStream(*snapshot->error);
     }
+  } else if (exporter_ && error != nullptr && !snapshot->error) {
+    snapshot->error = *error;  // for those that have not imported it yet
   }
 }
 

@@ -64,6 +64,7 @@ class PostgresStream final : public StreamTask {
   void SendQuery();
   void SendDescribe();
   void LeaveSnapshot(const Error* error);
+  std::optional<Error> ExporterError() const;
   void Fail(const Error& error);
   void TryEnd();
   void AppendDescription(char type, std::string_view body);

@@ -133,6 +133,21 @@ TEST_F(SnapshotTest, InATransactionBlockToo) {
 }
 
 // A statement that is left early, or fails, leaves nothing open on the shards.
+// The statement that exported the snapshot fails before the other has taken it: that is the error.
+TEST_F(SnapshotTest, AnErrorOfOnePartIsTold) {
+  Client client(cluster_->Url());
+  client.Must("SET enable_pushdown_join = off");
+  for (int i = 0; i < 40; i++) {
+    Answer answer = client.Query(
+        "SELECT count(*) FROM (SELECT acosd(2 + id) AS z FROM account) a, account b WHERE a.z = "
+        "b.id");
+    ASSERT_EQ(answer.sqlstate, "22003") << answer.message;
+    answer = client.Query(
+        "SELECT id FROM account UNION ALL SELECT (balance / (id - id))::int FROM account");
+    ASSERT_EQ(answer.sqlstate, "22012") << answer.message;
+  }
+}
+
 TEST_F(SnapshotTest, NothingStaysOpenOnTheShards) {
   {
     Client client(cluster_->Url());
