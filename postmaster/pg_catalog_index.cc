@@ -1,6 +1,7 @@
 // pg_index, pg_constraint, pg_sequence, pg_depend: what belongs to tables that Sluice made.
 #include "catalog/system_catalog.h"
 #include "catalog/virtual_tables.h"
+#include "postmaster/ddl_distributed.h"
 #include "postmaster/pg_catalog.h"
 #include "postmaster/running_query.h"
 
@@ -198,8 +199,9 @@ void ScanDepend(const QuerySession& session, const VirtualRowSink& sink) {
       if (table.columns[i].default_sql.empty()) continue;
       Oid value = ColumnDefaultOid(table.oid, i + 1);
       put_of(kPgAttrdef, value, kPgClass, table.oid, static_cast<int>(i) + 1, "a");
-      if (table.columns[i].sequence != kInvalidOid)
-        put_of(kPgAttrdef, value, kPgClass, table.columns[i].sequence, 0, "n");
+      for (const auto& [oid, sequence] : session.catalog->sequences)
+        if (table.columns[i].default_sql == NextvalOf(sequence))
+          put_of(kPgAttrdef, value, kPgClass, oid, 0, "n");
     }
   });
   // Of a view itself, where Postgres has its rule.

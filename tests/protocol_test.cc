@@ -344,7 +344,44 @@ TEST_F(Protocol, BinaryParametersAndResults) {
   bad.CString("").CString("").Int<int16_t>(1).Int<int16_t>(1).Int<int16_t>(2);
   bad.Int<int32_t>(3).Raw("abc").Int<int32_t>(-1).Int<int16_t>(0);
   client.Send(Message('B', bad) + kSync);
+  EXPECT_EQ(SqlStateOf(client.UntilReady()), "08P01");  // too short, says Postgres
+  Body long_one;
+  long_one.CString("").CString("").Int<int16_t>(1).Int<int16_t>(1).Int<int16_t>(2);
+  long_one.Int<int32_t>(9).Raw("abcdefghi").Int<int32_t>(-1).Int<int16_t>(0);
+  client.Send(Message('B', long_one) + kSync);
   EXPECT_EQ(SqlStateOf(client.UntilReady()), "22P03");
+}
+
+// A program may write what a server would not: it is brought into the server's form, or refused.
+TEST_F(Protocol, BinaryParametersAreBroughtIntoTheirForm) {
+  RawClient client(port_);
+  client.Start();
+  auto ask = [&](const std::string& sql, const std::string& value) {
+    Body bind;
+    bind.CString("").CString("").Int<int16_t>(1).Int<int16_t>(1).Int<int16_t>(1);
+    bind.Int<int32_t>(static_cast<int32_t>(value.size())).Raw(value).Int<int16_t>(0);
+    client.Send(Parse("", sql) + Message('B', bind) + Execute() + kSync);
+    return client.UntilReady();
+  };
+  auto messages = ask("SELECT $1::jsonb", "\x01{\"b\":1,\"a\":2,\"b\":3}");
+  ASSERT_EQ(Types(messages), "12DCZ");
+  std::string text = R"({"a": 2, "b": 3})";
+  EXPECT_EQ(
+      messages[2].body,
+      Body().Int<int16_t>(1).Int<int32_t>(static_cast<int32_t>(text.size())).Raw(text).bytes());
+  EXPECT_EQ(SqlStateOf(ask("SELECT $1::jsonb", "\x01{\"b\"")), "22P02");
+  EXPECT_EQ(SqlStateOf(ask("SELECT $1::json", "{")), "22P02");
+  std::string of_text = Body().Int<int32_t>(0).Int<int32_t>(0).Int<int32_t>(25).bytes();
+  EXPECT_EQ(SqlStateOf(ask("SELECT $1::int[]", of_text)), "42804");
+}
+
+TEST_F(Protocol, BadUtf8AnywhereInAStatementIsRefused) {
+  RawClient client(port_);
+  client.Start();
+  for (const char* sql : {"SELECT 1 -- \xff", "SELECT 1 AS \"\xc3\"", "SELECT '\xed\xa0\x80'"}) {
+    client.Send(Message('Q', Body().CString(sql)));
+    EXPECT_EQ(SqlStateOf(client.UntilReady()), "22021") << sql;
+  }
 }
 
 TEST_F(Protocol, DescribeTellsParameterAndColumnTypes) {
