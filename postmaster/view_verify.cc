@@ -163,7 +163,10 @@ class Verification {
     std::vector<Oid> servers = Streams();
     // The locks may wait: before epochs are held up. They are the same transactions' that read, for
     // behind a TRUNCATE that waits for another's locks these would wait too.
-    snapshots_.emplace([this] { return SessionFor("repeatable read"); });
+    // Made anew at each call: the settings are shared with the sessions of what runs between.
+    snapshots_.emplace([this]() -> const QuerySession& {
+      return snapshots_session_ = SessionFor("repeatable read");
+    });
     snapshots_->LockBeforeSnapshots(Locks());
     // All that is committed now is to be in the views, so that not much is left to be taken in.
     FlushServers(catalog, RemoteSessionOf(SessionFor("read committed")), servers);
@@ -240,6 +243,7 @@ class Verification {
   Settings settings_;
   SessionSettings session_settings_;
   std::map<Oid, std::vector<const Relation*>> leaves_;  // by server; of session_.catalog
+  QuerySession snapshots_session_;
   std::optional<DistributedTransaction> snapshots_;
   std::shared_ptr<const ViewSnapshot> stored_;
 };
