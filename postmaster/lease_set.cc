@@ -55,7 +55,7 @@ void LeaseSet::ReceiveDescriptors() {
       shared_memory->processes.slots[kIoWorkerProc].pid.load(std::memory_order_relaxed);
   for (;;) {
     Lease* lease = nullptr;
-    iovec data{&lease, sizeof lease};
+    iovec data{&lease, sizeof(Lease*)};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int))];
     msghdr message{};
     message.msg_iov = &data;
@@ -79,7 +79,7 @@ void LeaseSet::ReceiveDescriptors() {
         sender = credentials.pid;
       }
     }
-    if (sender == io_worker && fd.valid() && got == sizeof lease)
+    if (sender == io_worker && fd.valid() && got == sizeof(Lease*))
       received_.emplace_back(lease, std::move(fd));
   }
 }

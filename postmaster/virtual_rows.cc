@@ -196,8 +196,8 @@ std::string OptionsText(const Options& options) {
 
 void ScanServers(const Catalog& catalog, const VirtualRowSink& sink) {
   for (const auto& [oid, server] : catalog.servers) {
-    auto tables = std::count_if(catalog.relations.begin(), catalog.relations.end(),
-                                [&](const auto& entry) { return entry.second.server == oid; });
+    int tables = 0;
+    for (const auto& [number, relation] : catalog.relations) tables += relation.server == oid;
     Value row[] = {server.name, server.wrapper, OptionsText(server.options), server.owner,
                    std::to_string(tables)};
     sink(row);
