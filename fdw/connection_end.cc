@@ -32,6 +32,9 @@ void Connection::Detach(PostgresStream* stream) {
     return socket_.CancelReceive();
   }
   CompleteDetach();
+  // Between the snapshot and the statement that waits for those of other servers nothing is under
+  // way: no answer will come that would free it, and its transaction would stay open.
+  if (steps_.empty()) return BecomeFree();
   Pump();
 }
 
