@@ -28,9 +28,11 @@ namespace sluice {
 
 class DistributedTransaction {
  public:
-  // `session` gives what the session is now.
-  explicit DistributedTransaction(std::function<const QuerySession&()> session)
-      : session_(std::move(session)) {}
+  // `session` gives what the session is now: the same object each time.
+  template <typename Session>
+  explicit DistributedTransaction(Session session) : session_(std::move(session)) {
+    static_assert(std::is_reference_v<std::invoke_result_t<Session&>>, "a temporary would be gone");
+  }
   ~DistributedTransaction() { Abandon(); }
   DistributedTransaction(const DistributedTransaction&) = delete;
   DistributedTransaction& operator=(const DistributedTransaction&) = delete;
