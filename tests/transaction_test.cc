@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <thread>
 
 #include "tests/harness.h"
@@ -504,6 +505,31 @@ TEST(UnpreparableShards, AreWarnedOfAndWritesOverSeveralAreRefusedWithAHint) {
   client.Must("SET multi_shard_commit = 'one_phase_unsafe'");
   client.Must("INSERT INTO t SELECT g, g FROM generate_series(2, 20) g");
   EXPECT_EQ(client.Value("SELECT count(*) FROM t"), "20");
+}
+
+// A read compares its snapshots of all servers before its statement: one that is given up while a
+// server's is missing must not keep the others' transactions open.
+TEST_F(TransactionTest, AReadGivenUpBeforeItsStatementLeavesNoTransaction) {
+  Client sluice(cluster_->Url()), second(cluster_->ShardUrl(2));
+  sluice.Must("SET statement_timeout = 100");
+  int given_up = 0;
+  for (int round = 0; round < 5; round++) {
+    // From now on, for 100 ms, reads compare.
+    sluice.Must("BEGIN;" + Move(here_, there_, 1) + "; COMMIT");
+    Answer backends = second.Must(
+        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        " AND pid <> pg_backend_pid()");
+    for (const auto& row : backends.rows) ASSERT_EQ(kill(std::stoi(*row[0]), SIGSTOP), 0);
+    Answer sum = sluice.Query("SELECT sum(balance) FROM account");
+    for (const auto& row : backends.rows) ASSERT_EQ(kill(std::stoi(*row[0]), SIGCONT), 0);
+    given_up += sum.sqlstate == "57014";
+    // Over a connection that was just made.
+    if (sum.sqlstate != "57014") EXPECT_EQ(sum.Text(true), "[" + kTotal + "] \n") << sum.message;
+  }
+  EXPECT_GT(given_up, 0);
+  EXPECT_TRUE(Eventually([] { return InTransactionOnShards() == 0; }, 10));
+  sluice.Must("RESET statement_timeout");
+  EXPECT_EQ(Sum(), kTotal);
 }
 
 }  // namespace
