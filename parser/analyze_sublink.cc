@@ -1,4 +1,5 @@
 // Subqueries in expressions: EXISTS, IN, ANY, ALL, scalar, ARRAY.
+#include "common/assert.h"
 #include "parser/analyzer.h"
 #include "parser/walk.h"
 
@@ -123,6 +124,7 @@ Expr* TransformRowPart(ParseState& p, const PgQuery__SubLink& raw, size_t part, 
       target.junk = true;
   }
   query->targets = targets;
+  SLUICE_ASSERT(column != nullptr);  // it has `count` output columns
   Expr* sublink = p.New(ExprKind::kSubquery, column->type, location);
   sublink->subquery = query;
   sublink->sublink = SublinkKind::kScalar;

@@ -437,9 +437,9 @@ void LockTables(Ddl& ddl, const PgQuery__LockStmt& lock) {
   for (size_t i = 0; i < lock.n_relations; i++) {
     const Relation& table = GetRelation(ddl, *lock.relations[i]->range_var);
     if (table.kind == RelationKind::kMaterializedView)
-      throw QueryError(MakeError(sqlstate::kWrongObjectType, "cannot lock relation \"{}\"",
-                                 table.name)
-                           .Detail("This operation is not supported for materialized views."));
+      throw QueryError(
+          MakeError(sqlstate::kWrongObjectType, "cannot lock relation \"{}\"", table.name)
+              .Detail("This operation is not supported for materialized views."));
     // Servers in their order, one after the other: two sessions that lock the same table wait for
     // each other on the first, and never in a circle.
     for (const Relation* leaf : ddl.catalog.Leaves(table)) {
