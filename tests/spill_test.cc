@@ -18,6 +18,21 @@ namespace fs = std::filesystem;
 constexpr int kRows = 80'000;
 constexpr const char* kSum = "3200040000";  // of 1 … kRows
 
+// A disk of 1 MB, seen by this process and its children alone. Who is not root has the right to
+// mount in a user namespace of his own.
+bool MountSmallDisk(const std::string& at) {
+  uid_t user = geteuid();
+  gid_t group = getegid();
+  if (unshare(CLONE_NEWNS | (user == 0 ? 0 : CLONE_NEWUSER)) != 0) return false;
+  if (user != 0) {
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
+    std::ofstream("/proc/self/gid_map") << group << " " << group << " 1";
+  }
+  return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("none", at.c_str(), "tmpfs", 0, "size=1m,mode=0777") == 0;
+}
+
 class Spill : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -25,12 +40,9 @@ class Spill : public testing::Test {
     ASSERT_NE(mkdtemp(name), nullptr);
     temp_ = name;
     chmod(name, 0777);
-    // A disk of 1 MB, seen by this process and its children alone, for the test that fills it.
-    small_disk_ = temp_ + "/small";
+    small_disk_ = temp_ + "/small";  // for the test that fills it
     mkdir(small_disk_.c_str(), 0777);
-    mounted_ = unshare(CLONE_NEWNS) == 0 &&
-               mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-               mount("none", small_disk_.c_str(), "tmpfs", 0, "size=1m,mode=0777") == 0;
+    mounted_ = MountSmallDisk(small_disk_);
     cluster_ = new Cluster(Cluster::Options{
         .shards = 2,
         .settings = {"chunk_pool_size = '4MB'", "spill_delay = 100", "admission_timeout = 30000",
@@ -253,7 +265,9 @@ TEST_F(Spill, AClientThatGoesAwayMeanwhileFreesAll) {
 }
 
 TEST_F(Spill, AFullDiskIsTheFailureOfTheSuspendedOneOnly) {
-  ASSERT_TRUE(mounted_) << "needs the right to mount a file system of its own (root)";
+  if (!mounted_)
+    GTEST_SKIP() << "SKIPPED: here nobody may mount a file system (a chroot, a container); "
+                    "what a full disk does is not tested";
   std::string server = cluster_->StartServer(
       "full",
       {"chunk_pool_size = '4MB'", "spill_delay = 100", "temp_directory = '" + small_disk_ + "'"});
