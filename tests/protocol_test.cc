@@ -148,10 +148,11 @@ TEST_F(Protocol, ProtocolTwoAndAMissingUserAreRefused) {
 }
 
 TEST_F(Protocol, BytesThatAreNoStartUpPacketEndTheConnectionOnly) {
-  for (std::string bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("\0\0\0\1", 4),
-                            std::string("\0\0\0\x9", 4) + std::string("\0\3\0\0\0", 5),
-                            std::string("\0\0\0\x0e", 4) + std::string("\0\3\0\0user\0p", 10),
-                            std::string(20000, '\xff')}) {
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("\0\0\0\1", 4),
+        std::string("\0\0\0\x9", 4) + std::string("\0\3\0\0\0", 5),
+        std::string("\0\0\0\x0e", 4) + std::string("\0\3\0\0user\0p", 10),
+        std::string(20000, '\xff')}) {
     RawClient client(port_);
     client.Send(bytes);
     client.HalfClose();
@@ -173,8 +174,9 @@ TEST_F(Protocol, AnUnknownMessageTypeEndsTheSession) {
 }
 
 TEST_F(Protocol, ALengthThatCannotBeEndsTheSession) {
-  for (std::string bytes : {std::string("Q\0\0\0\3", 5), std::string("Q\x7f\xff\xff\xff", 5),
-                            std::string("S\0\1\0\0", 5), std::string("Q\xff\xff\xff\xff", 5)}) {
+  for (const std::string& bytes :
+       {std::string("Q\0\0\0\3", 5), std::string("Q\x7f\xff\xff\xff", 5),
+        std::string("S\0\1\0\0", 5), std::string("Q\xff\xff\xff\xff", 5)}) {
     RawClient client(port_);
     client.Start();
     client.Send(bytes);

@@ -35,7 +35,7 @@ void AppendShortest(std::string_view scientific, int plain_end, std::string* out
   const char* from = scientific.data() + e + 1;
   if (*from == '+') from++;
   std::from_chars(from, scientific.data() + scientific.size(), exponent);
-  char digits[32];
+  char digits[32] = {};
   size_t count = 0;
   for (char c : scientific.substr(0, e)) {
     if (c != '.') digits[count++] = c;

@@ -222,7 +222,7 @@ TEST(Numeric, DivisionByZeroAndSpecials) {
 }
 
 TEST(Numeric, DamagedWireIsRefused) {
-  for (std::string bytes :
+  for (const std::string& bytes :
        {std::string("\0\1\0\0\0\0\0\0", 8), std::string("\0\0\0\0\x12\0\0\0", 8),
         std::string("\0\1\0\0\0\0\0\0\x27\x10", 10), std::string("\0\0", 2)}) {
     EXPECT_THROW(CheckNumericWire(bytes), QueryError);

@@ -68,7 +68,7 @@ TEST(MessageReader, RefusesLengthsThatCannotBe) {
     Feed(&reader, bytes);
     EXPECT_EQ(StateOf([&] { reader.Take(false); }), sqlstate::kProtocolViolation) << bytes[0];
   }
-  for (std::string bytes : {std::string("\0\0\0\7", 4), std::string("\0\0\x27\x11", 4)}) {
+  for (const std::string& bytes : {std::string("\0\0\0\7", 4), std::string("\0\0\x27\x11", 4)}) {
     MessageReader reader;
     Feed(&reader, bytes);
     EXPECT_EQ(StateOf([&] { reader.Take(true); }), sqlstate::kProtocolViolation);
