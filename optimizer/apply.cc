@@ -70,13 +70,8 @@ const Expr* Planner::BindParam(const Expr* outer, BoundParams* bound) {
     bound->params.push_back(exec_param_count_++);
     bound->arguments.push_back(outer);
   }
-  Expr* param = scratch_.New<Expr>();
-  param->kind = ExprKind::kExecParam;
+  Expr* param = NewExecParam(bound->params[at], *outer);
   param->per_row = true;
-  param->param = bound->params[at];
-  param->type = outer->type;
-  param->typmod = outer->typmod;
-  param->collation = outer->collation;
   return param;
 }
 

@@ -346,6 +346,8 @@ class Planner {
   // shard_expression.cc
   const Expr* ComputeOnShard(const Expr* expr);
   const Expr* AddShardExpression(const Expr& expr);
+  // A parameter that stands for a value of `value`'s type.
+  Expr* NewExecParam(int number, const Expr& value);
   std::span<const Expr* const> LowerAll(const std::vector<const Expr*>& exprs, const Local& input);
   const Expr* LowerConjuncts(const std::vector<const Expr*>& conjuncts, const Local& input,
                              const Local* inner = nullptr);

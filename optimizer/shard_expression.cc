@@ -67,12 +67,7 @@ const Expr* Planner::AddShardExpression(const Expr& expr) {
   scan->rows = 1;
   int number = exec_param_count_++;
   init_plans_.push_back({scan, number, SublinkKind::kScalar, expr.type});
-  Expr* param = scratch_.New<Expr>();
-  param->kind = ExprKind::kExecParam;
-  param->param = number;
-  param->type = expr.type;
-  param->typmod = expr.typmod;
-  param->collation = expr.collation;
+  const Expr* param = NewExecParam(number, expr);
   shard_expressions_.emplace_back(&expr, param);
   return param;
 }

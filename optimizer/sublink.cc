@@ -51,14 +51,17 @@ const Expr* Planner::AddInitPlan(const Expr& sublink) {
   Local plan = PlanAny(*query, false);
   int param = exec_param_count_++;
   init_plans_.push_back({plan.plan, param, sublink.sublink, sublink.type});
-  Expr* expr = scratch_.New<Expr>();
-  expr->kind = ExprKind::kExecParam;
-  expr->param = param;
-  expr->type = sublink.type;
-  expr->typmod = sublink.typmod;
-  expr->collation = sublink.collation;
-  init_plan_params_[&sublink] = expr;
-  return expr;
+  return init_plan_params_[&sublink] = NewExecParam(param, sublink);
+}
+
+Expr* Planner::NewExecParam(int number, const Expr& value) {
+  Expr* param = scratch_.New<Expr>();
+  param->kind = ExprKind::kExecParam;
+  param->param = number;
+  param->type = value.type;
+  param->typmod = value.typmod;
+  param->collation = value.collation;
+  return param;
 }
 
 // Replaces the sublinks in an expression. `may_join`: it is evaluated before aggregation, so that a

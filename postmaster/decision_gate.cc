@@ -33,7 +33,7 @@ bool DecisionGate::Await() {
     StreamState now = state.load(std::memory_order_acquire);  // S1
     if (now == StreamState::kRunning) return true;
     if (now == StreamState::kFailed) return false;
-    WaitLatch(&my_proc->latch, {}, -1, WaitEvent::kAppendReady);
+    WaitLatch(&my_proc->latch, {}, -1, WaitEvent::kCommitGate);
   }
 }
 

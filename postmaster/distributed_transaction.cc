@@ -464,8 +464,8 @@ void DistributedTransaction::CommitPrepared(const std::vector<const Participant*
   }
   // From here on it is committed, whatever the servers say; the resolver does what is left.
   live.Enter(TransactionPhase::kCommitting);
-  bool finished = gate_ ? FinishHeld(participants, FinishSql(gid, true))
-                        : FinishPrepared(participants, true, gid, xids);
+  bool finished = gate_ && gate_->Await() ? FinishHeld(participants, FinishSql(gid, true))
+                                          : FinishPrepared(participants, true, gid, xids);
   if (!finished) return;
   live.Finished();
   MarkDone(number);
@@ -557,11 +557,10 @@ void DistributedTransaction::OpenGate(const std::vector<const Participant*>& par
   gate_.emplace(*session_().catalog, RemoteSessionOf(session_()), statements);
 }
 
-// The committing half of FinishPrepared, on held connections.
+// The committing half of FinishPrepared, on held connections. REQUIRES: the gate is ours.
 bool DistributedTransaction::FinishHeld(const std::vector<const Participant*>& participants,
                                         const std::string& sql) {
   HoldInterrupts hold;
-  if (!gate_->Await()) return false;
   std::vector<bool> carried_out;
   for (const Result<RemoteRows>& result : RunHeld(participants, sql, kEndSilenceUs))
     carried_out.push_back(IsFinished(result, true));

@@ -32,6 +32,8 @@ namespace sluice {
     "Waiting for a materialized view to be created or to catch up")                                \
   X(kTransactionResolverMain, "Activity", "TransactionResolverMain",                               \
     "Waiting in main loop of the transaction resolver")                                            \
+  X(kCommitGate, "IPC", "CommitGate",                                                              \
+    "Waiting for the io worker to hold back reads of a decision")                                  \
   X(kTransactionRecovery, "IPC", "TransactionRecovery",                                            \
     "Waiting until a server has carried out what was committed before a crash")                    \
   X(kSubscription, "IPC", "Subscription", "Waiting for changes of a subscribed materialized view") \

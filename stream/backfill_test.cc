@@ -233,9 +233,13 @@ void RunOne(unsigned seed, bool ordered) {
           if (!covered && backfill.cursor())
             covered = key <= LoadBig<int32_t>((*backfill.cursor())[0].data());
           ASSERT_EQ(copy.rows.contains(key), covered) << key;
-          if (covered) ASSERT_EQ(copy.rows[key], value);
+          if (covered) {
+            ASSERT_EQ(copy.rows[key], value);
+          }
         }
-        if (backfill.complete()) ASSERT_EQ(copy.rows, entry.after);
+        if (backfill.complete()) {
+          ASSERT_EQ(copy.rows, entry.after);
+        }
       }
     }
     if (testing::Test::HasFatalFailure()) return;

@@ -190,6 +190,12 @@ std::optional<Answer> Client::Await(double seconds) {
   return AnswerTo(raw(), last);
 }
 
+void Client::Cancel() {
+  std::unique_ptr<PGcancel, void (*)(PGcancel*)> cancel(PQgetCancel(raw()), PQfreeCancel);
+  char error[256];
+  if (PQcancel(cancel.get(), error, sizeof error) == 0) throw std::runtime_error(error);
+}
+
 Answer Client::Must(const std::string& sql) {
   Answer answer = Query(sql);
   if (!answer.sqlstate.empty())

@@ -40,6 +40,7 @@ class Client {
   // Query in two parts: Await gives the last result, or none within `seconds`.
   void Send(const std::string& sql);
   std::optional<Answer> Await(double seconds);
+  void Cancel();  // by a CancelRequest
   // Query, or a test failure with the server's words; for set-up.
   Answer Must(const std::string& sql);
   // The single value of a single row.

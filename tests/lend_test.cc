@@ -81,10 +81,7 @@ TEST_F(Lend, AStatementRunsOnABorrowedConnectionAfterTheFirst) {
   Borrow(&client, 1);
   PQsendQuery(client.raw(), kSlow);
   EXPECT_TRUE(Eventually([] { return WaitOf("borrower") == "ShardRead"; }, 10));
-  PGcancel* cancel = PQgetCancel(client.raw());
-  char error[256];
-  PQcancel(cancel, error, sizeof error);
-  PQfreeCancel(cancel);
+  client.Cancel();
   PGresult* result = PQgetResult(client.raw());
   EXPECT_STREQ(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014");
   PQclear(result);

@@ -167,10 +167,7 @@ TEST_F(LendTransaction, ACancelledStatementRollsAllBack) {
   client.Must(Add(2, 1));
   PQsendQuery(client.raw(), Add(3, 1).c_str());
   EXPECT_TRUE(Eventually([] { return WaitsForShard("cancelled"); }, 10));
-  PGcancel* cancel = PQgetCancel(client.raw());
-  char error[256];
-  PQcancel(cancel, error, sizeof error);
-  PQfreeCancel(cancel);
+  client.Cancel();
   PGresult* result = PQgetResult(client.raw());
   EXPECT_STREQ(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014");
   PQclear(result);

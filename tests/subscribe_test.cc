@@ -46,12 +46,7 @@ class Subscriber {
                10) &&
            enough();
   }
-  void Cancel() {
-    PGcancel* cancel = PQgetCancel(client_.raw());
-    char error[256];
-    PQcancel(cancel, error, sizeof error);
-    PQfreeCancel(cancel);
-  }
+  void Cancel() { client_.Cancel(); }
   // Columns behind epoch and weight → multiplicity, summed up.
   const std::map<std::string, int>& rows() const { return rows_; }
   uint64_t epoch() const { return epoch_; }

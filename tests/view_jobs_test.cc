@@ -160,10 +160,7 @@ TEST_F(ViewJobs, AQueryOfACreatingViewCanBeCancelled) {
                           "CREATE TABLE t9 AS SELECT * FROM m1"}) {
     PQsendQuery(client_->raw(), sql);
     std::this_thread::sleep_for(100ms);
-    char error[256];
-    PGcancel* cancel = PQgetCancel(client_->raw());
-    PQcancel(cancel, error, sizeof error);
-    PQfreeCancel(cancel);
+    client_->Cancel();
     PGresult* result = PQgetResult(client_->raw());
     EXPECT_STREQ(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014") << sql;
     PQclear(result);
@@ -376,10 +373,7 @@ TEST_F(ViewJobs, AForegroundCreateThatIsInterruptedLeavesNothing) {
   Client other(cluster_->Url());
   PQsendQuery(other.raw(), create.c_str());
   EXPECT_TRUE(Eventually(begun, 20));
-  char error[256];
-  PGcancel* cancel = PQgetCancel(other.raw());
-  PQcancel(cancel, error, sizeof error);
-  PQfreeCancel(cancel);
+  other.Cancel();
   PGresult* result = PQgetResult(other.raw());
   EXPECT_STREQ(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014");
   PQclear(result);
